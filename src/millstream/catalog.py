@@ -1,0 +1,173 @@
+"""What is registered: streams, derived streams, queries, functions; and who depends on whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from millstream.errors import CatalogError, Span, did_you_mean, listed
+from millstream.logical.evaluate import UserAggregate, UserFunction
+from millstream.logical.plan import Field, Lifetime, Plan, Schema, Source
+from millstream.logical.time import TimeDomain
+from millstream.sql.statements import Connector
+from millstream.sql.tokens import Name
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A source stream. `time` names the column that orders it (None: time of arrival), or the two
+    columns of rows that bring their own interval. `delay` and `idle` are in chronons."""
+
+    name: str
+    columns: Schema
+    domain: TimeDomain
+    time: tuple[str, ...] = ()
+    delay: int = 0
+    idle: int | None = None
+    connector: Connector | None = None
+    rate: float | None = None
+    distinct: tuple[tuple[str, float], ...] = ()
+    bounded: bool = False
+
+    @property
+    def lifetime(self) -> Lifetime:
+        return Lifetime.INTERVAL if len(self.time) == 2 else Lifetime.INSTANT
+
+    def source(self, alias: str) -> Source:
+        return Source(self.name, alias, self.columns, self.domain, self.lifetime, self.bounded)
+
+
+@dataclass(frozen=True)
+class DerivedStream:
+    """A stream defined by a query, as a view is; its text is what SHOW STREAMS shows."""
+
+    name: str
+    plan: Plan
+    text: str
+
+    @property
+    def columns(self) -> Schema:
+        return self.plan.schema
+
+
+@dataclass
+class RegisteredQuery:
+    name: str
+    plan: Plan
+    text: str
+    depends_on: frozenset[str]
+    state: str = "registered"
+
+
+@dataclass
+class Catalog:
+    """Names are unique without regard to case; a quoted reference must match exactly."""
+
+    functions: dict[str, UserFunction] = field(default_factory=dict)
+    aggregates: dict[str, UserAggregate] = field(default_factory=dict)
+    _streams: dict[str, Stream | DerivedStream] = field(default_factory=dict)
+    _queries: dict[str, RegisteredQuery] = field(default_factory=dict)
+    _dependencies: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    # --- streams ---------------------------------------------------------------------------------
+
+    @property
+    def streams(self) -> list[Stream | DerivedStream]:
+        return list(self._streams.values())
+
+    def find_stream(self, name: Name) -> Stream | DerivedStream | None:
+        return next((s for s in self._streams.values() if name.matches(s.name)), None)
+
+    def stream(self, name: Name) -> Stream | DerivedStream:
+        found = self.find_stream(name)
+        if found is None:
+            names = [stream.name for stream in self._streams.values()]
+            nothing = None if names else "no stream is registered: write CREATE STREAM first"
+            raise CatalogError(
+                f'stream "{name.text}" does not exist',
+                name.span,
+                did_you_mean(name.text, names) or nothing,
+            )
+        return found
+
+    def add_stream(
+        self,
+        stream: Stream | DerivedStream,
+        span: Span | None = None,
+        depends_on: Iterable[str] = (),
+    ) -> None:
+        if stream.name.lower() in self._streams:
+            existing = self._streams[stream.name.lower()]
+            raise CatalogError(
+                f'stream "{existing.name}" exists already',
+                span,
+                f"drop it first: DROP STREAM {existing.name}",
+            )
+        self._streams[stream.name.lower()] = stream
+        self._dependencies[stream.name] = frozenset(depends_on)
+
+    def drop_stream(self, name: Name) -> None:
+        stream = self.stream(name)
+        dependants = self.dependants(stream.name)
+        if dependants:
+            raise CatalogError(
+                f'stream "{stream.name}" is in use by {listed(dependants)}',
+                name.span,
+                "drop what uses it first",
+            )
+        del self._streams[stream.name.lower()]
+        del self._dependencies[stream.name]
+
+    def dependants(self, stream: str) -> list[str]:
+        """The derived streams and queries that read the stream directly, in order."""
+        derived = [name for name, used in self._dependencies.items() if stream in used]
+        queries = [query.name for query in self._queries.values() if stream in query.depends_on]
+        return derived + queries
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    @property
+    def queries(self) -> list[RegisteredQuery]:
+        return list(self._queries.values())
+
+    def query(self, name: Name) -> RegisteredQuery:
+        for query in self._queries.values():
+            if name.matches(query.name):
+                return query
+        raise CatalogError(
+            f'query "{name.text}" does not exist',
+            name.span,
+            did_you_mean(name.text, [query.name for query in self._queries.values()]),
+        )
+
+    def add_query(self, query: RegisteredQuery) -> None:
+        if query.name.lower() in self._queries:
+            raise CatalogError(f'query "{query.name}" exists already')
+        self._queries[query.name.lower()] = query
+
+    def drop_query(self, name: Name) -> RegisteredQuery:
+        query = self.query(name)
+        del self._queries[query.name.lower()]
+        return query
+
+    def new_query_name(self) -> str:
+        return next(name for name in _query_names() if name not in self._queries)
+
+
+def _query_names() -> Iterator[str]:
+    number = 1
+    while True:
+        yield f"query_{number}"
+        number += 1
+
+
+def column_named(columns: Schema, name: Name, owner: str) -> Field:
+    """The column of a stream's declaration that a clause of the same statement names."""
+    for column in columns:
+        if name.matches(column.name):
+            return column
+    raise CatalogError(
+        f'column "{name.text}" does not exist in stream "{owner}"',
+        name.span,
+        did_you_mean(name.text, [column.name for column in columns]),
+    )

@@ -1,0 +1,147 @@
+"""Data of any kind that people have in memory, as the elements of a stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.catalog import Stream
+from millstream.errors import DataError
+from millstream.logical.elements import Element
+from millstream.logical.plan import Field, Lifetime, Schema
+from millstream.logical.time import INFINITY, plus
+
+# INFINITY where time is a TIMESTAMP: the largest that other systems can read.
+LAST_TIMESTAMP = 253_402_300_799_999_999
+
+
+def table_of(data: object, schema: Schema | None, stream: str) -> pa.Table:
+    """An Arrow table of Arrow, pandas or Polars data, or of an iterable of rows or batches."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    module = type(data).__module__.split(".")[0]
+    if module == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if module == "polars":
+        frame: Any = data
+        collected = frame.collect() if hasattr(frame, "collect") else frame
+        return collected.to_arrow()
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping):
+        raise DataError(
+            f'stream "{stream}" cannot be made of {type(data).__name__}',
+            help="pass an Arrow table, a pandas or Polars frame, or an iterable of rows",
+        )
+    return _table_of_rows(list(data), schema, stream)
+
+
+def _table_of_rows(rows: list[Any], schema: Schema | None, stream: str) -> pa.Table:
+    if rows and all(isinstance(row, pa.RecordBatch | pa.Table) for row in rows):
+        tables = [pa.table(row) if isinstance(row, pa.Table) else pa.Table.from_batches([row])
+                  for row in rows]  # fmt: skip
+        return pa.concat_tables(tables)
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        names = [field.name for field in schema] if schema else list(rows[0])
+        rows = [tuple(row.get(name) for name in names) for row in rows]
+    elif schema is not None:
+        names = [field.name for field in schema]
+    else:
+        raise DataError(
+            f'stream "{stream}" is made of rows without names',
+            help='pass dictionaries, or schema={"column": "TYPE", …}',
+        )
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(names):
+            raise DataError(
+                f'stream "{stream}", row {number}: expected {len(names)} values, found {row!r}'
+            )
+    columns = []
+    for index, name in enumerate(names):
+        wanted = schema[index].type if schema else None
+        values = [row[index] for row in rows]
+        try:
+            columns.append(pa.array(values, wanted))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise _bad_value(stream, name, wanted, values) from None
+    return pa.table(columns, names=names)
+
+
+def _bad_value(stream: str, name: str, wanted: pa.DataType | None, values: list[Any]) -> DataError:
+    """Say which row does not fit."""
+    for number, value in enumerate(values, 1):
+        try:
+            pa.array([value], wanted)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            type_name = types.sql_name(wanted) if wanted is not None else "any type"
+            return DataError(
+                f'stream "{stream}", row {number}: {value!r} in column "{name}" is not {type_name}'
+            )
+    return DataError(f'stream "{stream}": the values of column "{name}" have different types')
+
+
+def schema_of(table: pa.Table, stream: str) -> Schema:
+    """The columns of a table in our types."""
+    fields = []
+    for field in table.schema:
+        try:
+            fields.append(Field(field.name, types.from_arrow(field.type)))
+        except ValueError as error:
+            raise DataError(f'stream "{stream}", column "{field.name}": {error}') from None
+    return tuple(fields)
+
+
+def elements_of(stream: Stream, table: pa.Table) -> list[Element]:
+    """The rows of a table as elements, in the stream's order: by time, then as they stand."""
+    columns = []
+    for field in stream.columns:
+        if field.name not in table.column_names:
+            raise DataError(f'stream "{stream.name}": the data has no column "{field.name}"')
+        try:
+            columns.append(types.to_plain(table.column(field.name), field.type))
+        except (ValueError, pa.ArrowException) as error:
+            raise DataError(
+                f'stream "{stream.name}", column "{field.name}" is not '
+                f"{types.sql_name(field.type)}: {error}"
+            ) from None
+    rows = list(zip(*columns, strict=True)) if columns else []
+    names = [field.name for field in stream.columns]
+    _check_not_null(stream, rows)
+    if not stream.time:
+        return _at_arrival(rows)
+    start = names.index(stream.time[0])
+    end = names.index(stream.time[1]) if stream.lifetime is Lifetime.INTERVAL else None
+    elements = []
+    for number, row in enumerate(rows, 1):
+        where = f'stream "{stream.name}", row {number}'
+        if row[start] is None:
+            raise DataError(f'{where}: the time column "{stream.time[0]}" is NULL')
+        if end is None:
+            elements.append(Element(row, row[start], plus(row[start], 1)))
+            continue
+        until = INFINITY if row[end] is None or row[end] == LAST_TIMESTAMP else row[end]
+        if until <= row[start]:
+            raise DataError(f"{where}: the row is valid to {row[end]}, before it begins")
+        elements.append(Element(row, row[start], until))
+    return sorted(elements, key=lambda element: element.start)
+
+
+def _check_not_null(stream: Stream, rows: list[tuple[Any, ...]]) -> None:
+    required = [i for i, field in enumerate(stream.columns) if not field.nullable]
+    for number, row in enumerate(rows, 1):
+        for index in required:
+            if row[index] is None:
+                raise DataError(
+                    f'stream "{stream.name}", row {number}: column '
+                    f'"{stream.columns[index].name}" is NOT NULL'
+                )
+
+
+def _at_arrival(rows: list[tuple[Any, ...]]) -> list[Element]:
+    """All rows of a batch get one time, that of the clock."""
+    now = time.time_ns() // 1000
+    return [Element(row, now, now + 1) for row in rows]

@@ -1,0 +1,332 @@
+"""Aggregate functions: what each makes of the rows of a group.
+
+The result of every function but the ordered ones does not depend on the order of the rows, to
+the last bit: doubles are summed exactly and rounded once. All but COUNT(*), FIRST and LAST pass
+over NULLs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.logical.functions.casts import EXACT, fit_decimal
+from millstream.logical.functions.function import (
+    EvaluationError,
+    Resolve,
+    Signature,
+    Types,
+    argument_error,
+    check_count,
+    fixed,
+)
+from millstream.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    MAX_PRECISION,
+    NAN,
+    NULL,
+    STRING,
+    decimal_type,
+    order_key,
+    sql_name,
+)
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """An aggregate function.
+
+    `evaluate(signature, rows)` gets the arguments of every row of the group, cast to
+    `signature.arguments`, in order, each row as often as its weight says, NULLs included.
+    """
+
+    name: str
+    signature: Resolve
+    evaluate: Callable[[Signature, Rows], Any]
+    ordered: bool = False  # the result depends on the order of the rows
+    empty: Any = None  # the result over no rows
+
+
+def lookup(name: str) -> AggregateFunction | None:
+    """The aggregate function of that canonical name."""
+    return _FUNCTIONS.get(name.lower())
+
+
+def names() -> list[str]:
+    """The canonical names of all aggregate functions, sorted."""
+    return sorted(_FUNCTIONS)
+
+
+def _present(rows: Rows) -> list[Any]:
+    """The values of the first argument that are not NULL."""
+    return [row[0] for row in rows if row[0] is not None]
+
+
+# --- counting ---------------------------------------------------------------------------------
+
+
+def _count_signature(given: Types) -> Signature:
+    return Signature(given, BIGINT)
+
+
+def _count(signature: Signature, rows: Rows) -> int:
+    """The rows without a NULL among the arguments; with no arguments, all rows."""
+    return sum(None not in row for row in rows)
+
+
+def _count_if(signature: Signature, rows: Rows) -> int:
+    return sum(row[0] is True for row in rows)
+
+
+# --- sums and averages ------------------------------------------------------------------------
+
+
+def _summed(name: str, digits: int, fraction: int, integral: pa.DataType) -> Resolve:
+    """Decimals grow by so many digits, so many of them in the fraction."""
+
+    def resolve(given: Types) -> Signature:
+        check_count(name, given, 1, 1)
+        type = DOUBLE if given[0] in (STRING, NULL) else given[0]
+        if types.is_decimal(type):
+            return Signature((type,), _bounded(type.precision + digits, type.scale + fraction))
+        if type == INTERVAL:
+            return Signature((type,), type)
+        if not types.is_numeric(type):
+            raise argument_error(name, 1, type, "a number or an interval")
+        wide = integral if types.is_integral(type) else DOUBLE
+        return Signature((wide,), wide)
+
+    return resolve
+
+
+def _bounded(precision: int, scale: int) -> pa.DataType:
+    return decimal_type(min(MAX_PRECISION, precision), min(MAX_PRECISION, scale))
+
+
+def _sum(signature: Signature, rows: Rows) -> Any:
+    values = _present(rows)
+    if not values:
+        return None
+    if signature.result == DOUBLE:
+        return _exact_sum(values)
+    if types.is_decimal(signature.result):
+        return fit_decimal(_decimal_sum(values), signature.result)
+    total = sum(values)
+    least, most = types.integral_range(BIGINT)
+    if not least <= total <= most:
+        raise EvaluationError(f"the sum {total} does not fit {sql_name(signature.result)}")
+    return total
+
+
+def _exact_sum(values: Sequence[float]) -> float:
+    """The sum of doubles, rounded once at the end; an infinity where that overflows."""
+    try:
+        total = math.fsum(values)
+    except ValueError:  # infinities of both signs
+        return NAN
+    except OverflowError:
+        return _float(_fraction_sum(values))
+    return NAN if total != total else total
+
+
+def _fraction_sum(values: Sequence[float]) -> Fraction:
+    return sum(map(Fraction, values), Fraction(0))
+
+
+def _float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _decimal_sum(values: Sequence[Decimal]) -> Decimal:
+    total = Decimal(0)
+    for value in values:
+        total = EXACT.add(total, value)
+    return total
+
+
+def _avg(signature: Signature, rows: Rows) -> Any:
+    values = _present(rows)
+    if not values:
+        return None
+    if signature.result == DOUBLE:
+        total = _exact_sum(values)
+        return total / len(values) if math.isfinite(total) else _infinite_mean(values, total)
+    if signature.result == INTERVAL:
+        mean = Decimal(sum(values)) / len(values)
+        return int(mean.to_integral_value(ROUND_HALF_UP))
+    quotient = EXACT.divide(_decimal_sum(values), Decimal(len(values)))
+    return fit_decimal(quotient, signature.result)
+
+
+def _infinite_mean(values: Sequence[float], total: float) -> float:
+    """Infinite or NaN if a value is, and else only the sum overflowed."""
+    if all(map(math.isfinite, values)):
+        return _float(_fraction_sum(values) / len(values))
+    return total
+
+
+# --- extremes ---------------------------------------------------------------------------------
+
+
+def _same_as_first(name: str, count: int) -> Resolve:
+    def resolve(given: Types) -> Signature:
+        check_count(name, given, count, count)
+        return Signature(given, given[0])
+
+    return resolve
+
+
+def _extreme(choose: Callable[..., Any]) -> Callable[[Signature, Rows], Any]:
+    def evaluate(signature: Signature, rows: Rows) -> Any:
+        return choose(_present(rows), key=order_key, default=None)
+
+    return evaluate
+
+
+def _extreme_by(choose: Callable[..., Any]) -> Callable[[Signature, Rows], Any]:
+    """The first argument of the row where the second is extreme.
+
+    Of rows that tie, the one with the extreme first argument, so that order does not matter.
+    """
+
+    def evaluate(signature: Signature, rows: Rows) -> Any:
+        candidates = [row for row in rows if row[1] is not None]
+        best = choose(candidates, key=lambda r: (order_key(r[1]), order_key(r[0])), default=None)
+        return None if best is None else best[0]
+
+    return evaluate
+
+
+def _decided_by(decisive: bool) -> Callable[[Signature, Rows], bool | None]:
+    """BOOL_AND, which one FALSE decides, or BOOL_OR, which one TRUE decides."""
+
+    def evaluate(signature: Signature, rows: Rows) -> bool | None:
+        values = _present(rows)
+        if not values:
+            return None
+        return decisive if decisive in values else not decisive
+
+    return evaluate
+
+
+# --- statistics -------------------------------------------------------------------------------
+
+
+def _moment(spare: int, root: bool) -> Callable[[Signature, Rows], float | None]:
+    """Variance or its root over n - spare rows; computed exactly, rounded once."""
+
+    def evaluate(signature: Signature, rows: Rows) -> float | None:
+        values = _present(rows)
+        divisor = len(values) - spare
+        if divisor < 1:
+            return None
+        if not all(map(math.isfinite, values)):
+            return NAN
+        variance = _float(_squared_deviations(values) / divisor)
+        return math.sqrt(variance) if root else variance
+
+    return evaluate
+
+
+def _squared_deviations(values: Sequence[float]) -> Fraction:
+    squares = sum((Fraction(value) ** 2 for value in values), Fraction(0))
+    return squares - _fraction_sum(values) ** 2 / len(values)
+
+
+def _quantile(signature: Signature, rows: Rows) -> float | None:
+    """Interpolated between the two values nearest to the rank."""
+    share = next((row[1] for row in rows if row[1] is not None), None)
+    if share is None:
+        return None
+    if not 0 <= share <= 1:
+        raise EvaluationError(f"a quantile must lie between 0 and 1, not at {share}")
+    return _interpolated(_present(rows), share)
+
+
+def _median(signature: Signature, rows: Rows) -> float | None:
+    return _interpolated(_present(rows), 0.5)
+
+
+def _interpolated(values: list[float], share: float) -> float | None:
+    if not values:
+        return None
+    ordered = sorted(values, key=order_key)
+    rank = (len(ordered) - 1) * share
+    below, above = ordered[math.floor(rank)], ordered[math.ceil(rank)]
+    if order_key(below) == order_key(above):
+        return below
+    weight = rank - math.floor(rank)
+    result = below * (1 - weight) + above * weight
+    return NAN if result != result else result
+
+
+# --- ordered ----------------------------------------------------------------------------------
+
+
+def _first(signature: Signature, rows: Rows) -> Any:
+    return rows[0][0] if rows else None
+
+
+def _last(signature: Signature, rows: Rows) -> Any:
+    return rows[-1][0] if rows else None
+
+
+def _array_agg_signature(given: Types) -> Signature:
+    check_count("array_agg", given, 1, 1)
+    return Signature(given, pa.list_(given[0]))
+
+
+def _array_agg(signature: Signature, rows: Rows) -> tuple[Any, ...] | None:
+    """NULLs are skipped, as Spark does; over no rows at all it is NULL, as other aggregates are."""
+    return tuple(_present(rows)) if rows else None
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+def _doubles(name: str) -> Resolve:
+    return fixed(name, DOUBLE, [DOUBLE])
+
+
+def _orderable_by(name: str) -> Resolve:
+    return _same_as_first(name, 2)
+
+
+_ALL = [
+    AggregateFunction("count", _count_signature, _count, empty=0),
+    AggregateFunction("count_if", fixed("count_if", BIGINT, [BOOLEAN]), _count_if, empty=0),
+    AggregateFunction("sum", _summed("sum", 10, 0, BIGINT), _sum),
+    AggregateFunction("avg", _summed("avg", 4, 4, DOUBLE), _avg),
+    AggregateFunction("min", _same_as_first("min", 1), _extreme(min)),
+    AggregateFunction("max", _same_as_first("max", 1), _extreme(max)),
+    AggregateFunction("min_by", _orderable_by("min_by"), _extreme_by(min)),
+    AggregateFunction("max_by", _orderable_by("max_by"), _extreme_by(max)),
+    AggregateFunction("bool_and", fixed("bool_and", BOOLEAN, [BOOLEAN]), _decided_by(False)),
+    AggregateFunction("bool_or", fixed("bool_or", BOOLEAN, [BOOLEAN]), _decided_by(True)),
+    AggregateFunction("var_samp", _doubles("var_samp"), _moment(1, root=False)),
+    AggregateFunction("var_pop", _doubles("var_pop"), _moment(0, root=False)),
+    AggregateFunction("stddev_samp", _doubles("stddev_samp"), _moment(1, root=True)),
+    AggregateFunction("stddev_pop", _doubles("stddev_pop"), _moment(0, root=True)),
+    AggregateFunction("median", _doubles("median"), _median),
+    AggregateFunction("quantile", fixed("quantile", DOUBLE, [DOUBLE, DOUBLE]), _quantile),
+    AggregateFunction("first", _same_as_first("first", 1), _first, ordered=True),
+    AggregateFunction("last", _same_as_first("last", 1), _last, ordered=True),
+    AggregateFunction("array_agg", _array_agg_signature, _array_agg, ordered=True),
+]
+
+_FUNCTIONS = {function.name: function for function in _ALL}

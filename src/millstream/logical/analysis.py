@@ -1,0 +1,170 @@
+"""Facts about plans, each one function of the plan (K §12.3).
+
+`lives_one_instant`: every row is valid for one chronon (K table 12.1, right column).
+`granule`: snapshots change only at multiples of it.
+`only_now`: no window but NOW anywhere below.
+`growing`: the operators whose state grows for ever, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+
+from millstream.logical.expressions import AggregateCall
+from millstream.logical.plan import (
+    Aggregate,
+    CountWindow,
+    Difference,
+    Distinct,
+    Dstream,
+    Filter,
+    Granularity,
+    Intersection,
+    Istream,
+    Join,
+    JoinKind,
+    Lifetime,
+    Map,
+    MaxUnion,
+    PartitionedWindow,
+    Plan,
+    Rstream,
+    Source,
+    StrictDifference,
+    TimeWindow,
+    TopN,
+    Union,
+    is_unbounded,
+)
+
+
+def lives_one_instant(plan: Plan) -> bool:
+    """Whether every row of every snapshot is provably valid for one chronon only."""
+    match plan:
+        case Source():
+            return plan.lifetime is Lifetime.INSTANT
+        case Filter() | Map() | Distinct() | TopN():
+            return lives_one_instant(plan.input)
+        case Union() | MaxUnion():
+            return all(map(lives_one_instant, plan.inputs))
+        case Difference() | StrictDifference():
+            return lives_one_instant(plan.left)
+        case Intersection():
+            return any(map(lives_one_instant, plan.inputs))
+        case Join():
+            return _join_lives_one_instant(plan)
+        case Aggregate():
+            # Without keys there is a row at every instant.
+            return bool(plan.keys) and lives_one_instant(plan.input)
+        case TimeWindow():
+            return plan.size == 1 and plan.slide == 1 and lives_one_instant(plan.input)
+        case Istream() | Dstream():
+            return True
+        case Rstream():
+            return plan.granule == 1
+    return False
+
+
+def _join_lives_one_instant(plan: Join) -> bool:
+    left, right = map(lives_one_instant, plan.inputs)
+    match plan.kind:
+        case JoinKind.INNER:
+            return left or right
+        case JoinKind.LEFT | JoinKind.SEMI | JoinKind.ANTI:
+            return left
+        case JoinKind.RIGHT:
+            return right
+        case JoinKind.FULL:
+            return left and right
+
+
+def granule(plan: Plan) -> int:
+    """The granule of a plan: 1 where nothing is known."""
+    match plan:
+        case Granularity() | Rstream():
+            return plan.granule
+        case Source() | Istream() | Dstream():
+            return 1
+        case TimeWindow():
+            return plan.granule
+        case _:
+            return gcd(*map(granule, plan.inputs))
+
+
+def only_now(plan: Plan) -> bool:
+    """Whether the plan sees nothing but the present instant of its sources."""
+    if isinstance(plan, TimeWindow | CountWindow | PartitionedWindow | Granularity | Rstream):
+        return False
+    if isinstance(plan, Source):
+        return plan.lifetime is Lifetime.INSTANT
+    return all(map(only_now, plan.inputs))
+
+
+def first_only_now(plan: Plan) -> Join | Distinct | Aggregate | None:
+    """A join, DISTINCT or aggregate that sees only NOW windows, if there is one."""
+    for node in plan.walk():
+        if isinstance(node, Join | Distinct | Aggregate) and only_now(node):
+            return node
+    return None
+
+
+# Aggregates whose state has a constant size when nothing ever leaves.
+_CONSTANT = frozenset(
+    ["count", "count_if", "sum", "avg", "min", "max", "var_samp", "var_pop", "stddev_samp",
+     "stddev_pop", "first", "last", "bool_and", "bool_or", "min_by", "max_by"]
+)  # fmt: skip
+
+
+def growing(plan: Plan) -> Iterator[tuple[str, Source]]:
+    """(what grows, the live stream that feeds it) for state that an UNBOUNDED window never lets
+    go. Stateless operators and aggregates of constant size keep nothing."""
+    for node in plan.walk():
+        for child in node.inputs:
+            source = _held_for_ever(child)
+            if source is not None and (what := _keeps(node)) is not None:
+                yield what, source
+
+
+def _keeps(node: Plan) -> str | None:
+    """What a node keeps of each row that is valid for ever; None if it keeps none."""
+    match node:
+        case Join():
+            return f"the {node.kind.value} join"
+        case Distinct():
+            return "DISTINCT"
+        case Difference() | StrictDifference():
+            return "EXCEPT"
+        case Intersection():
+            return "INTERSECT"
+        case MaxUnion():
+            return "the max-union"
+        case TopN():
+            return None  # what can never come to the top again is dropped
+        case Aggregate():
+            for named in node.aggregates:
+                call = named.expression
+                assert isinstance(call, AggregateCall)
+                if call.distinct or call.function not in _CONSTANT:
+                    return f"the aggregate {call.function.upper()}"
+    return None
+
+
+def _held_for_ever(plan: Plan) -> Source | None:
+    """The live source whose rows never cease to be valid in `plan`."""
+    match plan:
+        case TimeWindow() | CountWindow() | PartitionedWindow() if is_unbounded(plan):
+            for node in plan.walk():
+                if isinstance(node, Source) and not node.bounded:
+                    return node
+            return None
+        case Filter() | Map() | Granularity() | Distinct():
+            return _held_for_ever(plan.input)
+        case Union() | MaxUnion():
+            return _held_for_ever(plan.left) or _held_for_ever(plan.right)
+        case Join():
+            sides = [_held_for_ever(side) for side in plan.inputs]
+            if plan.kind is JoinKind.INNER:
+                return sides[0] if all(sides) else None
+            return sides[0] or sides[1]
+    return None

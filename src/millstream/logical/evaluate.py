@@ -1,0 +1,133 @@
+"""The value of an expression on one row, straight from the meaning of each function.
+
+Used by the reference. Engines have vectorized counterparts and are tested against this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.logical import functions
+from millstream.logical.elements import Row
+from millstream.logical.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    OuterColumn,
+)
+from millstream.logical.functions import EvaluationError, Signature
+from millstream.logical.plan import Schema
+
+Evaluator: TypeAlias = Callable[[Row], object]
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A scalar function of the user's: whole Arrow columns in, one Arrow column out."""
+
+    name: str
+    function: Callable[..., pa.Array]
+    returns: pa.DataType
+
+    def call(self, arguments: tuple[pa.DataType, ...], values: tuple[object, ...]) -> object:
+        columns = [
+            types.to_arrow([value], type) for value, type in zip(values, arguments, strict=True)
+        ]
+        try:
+            result = self.function(*columns)
+            array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
+            plain = types.to_plain(array.cast(self.returns), self.returns)
+        except Exception as error:  # whatever the user's code raises is the row's error
+            raise EvaluationError(f'function "{self.name}" failed: {error}') from error
+        if len(plain) != 1:
+            raise EvaluationError(f'function "{self.name}" returned {len(plain)} values for 1 row')
+        return plain[0]
+
+
+@dataclass(frozen=True)
+class UserAggregate:
+    """K §11.5.7: `init(value…)` makes a partial aggregate, `merge` joins two, `eval` gives the
+    value. `remove(aggregate, aggregate)` undoes a merge where it is given."""
+
+    name: str
+    init: Callable[..., object]
+    merge: Callable[[object, object], object]
+    eval: Callable[[object], object]
+    returns: pa.DataType
+    remove: Callable[[object, object], object] | None = None
+
+    def evaluate(self, rows: list[Row]) -> object:
+        """Over the rows of a group; NULL over none, and rows with a NULL are left out."""
+        try:
+            partial_aggregate: object = None
+            present = [row for row in rows if None not in row]
+            for index, row in enumerate(present):
+                one = self.init(*row)
+                partial_aggregate = one if index == 0 else self.merge(partial_aggregate, one)
+            return self.eval(partial_aggregate) if present else None
+        except Exception as error:  # whatever the user's code raises is the group's error
+            raise EvaluationError(f'aggregate "{self.name}" failed: {error}') from error
+
+
+Functions: TypeAlias = Mapping[str, UserFunction]
+
+
+def evaluator(expression: Expression, schema: Schema, user: Functions) -> Evaluator:
+    """A function from a row of `schema` to the value of `expression`."""
+    match expression:
+        case Literal(value=value):
+            return lambda row: value
+        case Column(key=key):
+            index = [field.key for field in schema].index(key)
+            return lambda row: row[index]
+        case Cast(operand=operand, type=target, attempt=attempt):
+            inner = evaluator(operand, schema, user)
+            return partial(_cast, inner, operand.type, target, attempt)
+        case Call(function=name, arguments=arguments, type=result):
+            inner_all = tuple(evaluator(argument, schema, user) for argument in arguments)
+            signature = Signature(tuple(a.type for a in arguments), result)
+            if name in user:
+                return partial(_call_user, user[name], signature, inner_all)
+            function = functions.lookup(name)
+            assert function is not None, f"the binder knows {name}"
+            return partial(_call, function, signature, inner_all)
+        case AggregateCall() | OuterColumn():
+            raise AssertionError(f"{expression} has no value on a row")
+
+
+def _cast(
+    inner: Evaluator, source: pa.DataType, target: pa.DataType, attempt: bool, row: Row
+) -> object:
+    value = inner(row)
+    try:
+        return functions.cast(value, source, target)
+    except EvaluationError:
+        if attempt:
+            return None
+        raise
+
+
+def _call(
+    function: functions.Function, signature: Signature, inner: tuple[Evaluator, ...], row: Row
+) -> object:
+    if function.lazy:
+        return function.evaluate(signature, *(partial(evaluate, row) for evaluate in inner))
+    values = tuple(evaluate(row) for evaluate in inner)
+    if function.strict and None in values:
+        return None
+    return function.evaluate(signature, *values)
+
+
+def _call_user(
+    function: UserFunction, signature: Signature, inner: tuple[Evaluator, ...], row: Row
+) -> object:
+    return function.call(signature.arguments, tuple(evaluate(row) for evaluate in inner))

@@ -1,0 +1,168 @@
+"""Scalar and aggregate expressions of bound plans: names are resolved, types are known, implicit
+casts are explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the input, by the name that is unique in its schema."""
+
+    name: str
+    type: pa.DataType
+    qualifier: str = ""
+    nullable: bool = True
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.qualifier, self.name
+
+
+@dataclass(frozen=True)
+class OuterColumn:
+    """A column of an enclosing query. Binding a subquery leaves these; unnesting it removes them,
+    so no finished plan has any."""
+
+    name: str
+    type: pa.DataType
+    qualifier: str = ""
+    nullable: bool = True
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.qualifier, self.name
+
+
+@dataclass(frozen=True)
+class Literal:
+    value: object
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Cast:
+    """CAST, or TRY_CAST (`attempt`), which gives NULL where CAST fails."""
+
+    operand: Expression
+    type: pa.DataType
+    attempt: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function or operator of `logical.functions`, or one of the user's."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate over the rows of a group; only an Aggregate node holds these.
+
+    `order` is what FIRST, LAST and ARRAY_AGG go by; `filter` keeps rows out.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType
+    distinct: bool = False
+    filter: Expression | None = None
+    order: tuple[Expression, ...] = ()
+
+
+Expression: TypeAlias = Column | OuterColumn | Literal | Cast | Call | AggregateCall
+
+TRUE = Literal(True, pa.bool_())
+
+
+def operands(expression: Expression) -> tuple[Expression, ...]:
+    match expression:
+        case Cast(operand=operand):
+            return (operand,)
+        case Call(arguments=arguments):
+            return arguments
+        case AggregateCall(arguments=arguments, filter=None, order=order):
+            return arguments + order
+        case AggregateCall(arguments=arguments, filter=condition, order=order):
+            assert condition is not None
+            return (*arguments, condition, *order)
+        case _:
+            return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    yield expression
+    for operand in operands(expression):
+        yield from walk(operand)
+
+
+def rewrite(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """`expression` with `change` applied to every part of it, operands first."""
+    match expression:
+        case Cast(operand=operand):
+            expression = replace(expression, operand=rewrite(operand, change))
+        case Call(arguments=arguments):
+            expression = replace(expression, arguments=_rewrite_all(arguments, change))
+        case AggregateCall(arguments=arguments, filter=condition, order=order):
+            expression = replace(
+                expression,
+                arguments=_rewrite_all(arguments, change),
+                filter=None if condition is None else rewrite(condition, change),
+                order=_rewrite_all(order, change),
+            )
+    return change(expression)
+
+
+def _rewrite_all(
+    expressions: tuple[Expression, ...], change: Callable[[Expression], Expression]
+) -> tuple[Expression, ...]:
+    return tuple(rewrite(expression, change) for expression in expressions)
+
+
+def nullable(expression: Expression) -> bool:
+    """False only where the value is known never to be NULL."""
+    match expression:
+        case Column(nullable=flag) | OuterColumn(nullable=flag):
+            return flag
+        case Literal(value=value):
+            return value is None
+        case Cast(operand=operand, attempt=False):
+            return nullable(operand)
+        case AggregateCall(function="count" | "count_if"):
+            return False
+        case Call(function=function, arguments=arguments):
+            if function in ("is null", "<=>"):
+                return False
+            if function == "coalesce":
+                return all(map(nullable, arguments))
+            if function in _NULL_ONLY_FROM_NULL:
+                return any(map(nullable, arguments))
+    return True
+
+
+_NULL_ONLY_FROM_NULL = frozenset(
+    ["and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "negate"]
+)
+
+
+def conjuncts(predicate: Expression) -> list[Expression]:
+    """The parts of an AND."""
+    if isinstance(predicate, Call) and predicate.function == "and":
+        return [part for argument in predicate.arguments for part in conjuncts(argument)]
+    return [predicate]
+
+
+def conjunction(parts: list[Expression]) -> Expression | None:
+    """The AND of the parts; None of no parts."""
+    result: Expression | None = None
+    for part in parts:
+        result = part if result is None else Call("and", (result, part), pa.bool_())
+    return result

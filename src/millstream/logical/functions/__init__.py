@@ -1,0 +1,23 @@
+"""Scalar functions and operators, with the meaning of Spark's ANSI mode."""
+
+from millstream.logical.functions.casts import cast, to_string
+from millstream.logical.functions.function import (
+    EvaluationError,
+    Function,
+    Signature,
+    SignatureError,
+)
+from millstream.logical.functions.registry import lookup, names
+from millstream.types import implicitly_castable
+
+__all__ = [
+    "EvaluationError",
+    "Function",
+    "Signature",
+    "SignatureError",
+    "cast",
+    "implicitly_castable",
+    "lookup",
+    "names",
+    "to_string",
+]

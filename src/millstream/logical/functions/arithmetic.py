@@ -1,0 +1,294 @@
+"""The operators + - * / % div and the unary minus, on numbers, dates, timestamps and intervals.
+
+Integers and decimals that overflow are an error, as is division by zero, also of doubles. The
+precision and scale of decimal results follow Spark: beyond 38 digits the fraction is shortened,
+but not below 6 digits.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.logical.functions.casts import EXACT, fit_decimal, to_string
+from millstream.logical.functions.function import (
+    EvaluationError,
+    Function,
+    Resolve,
+    Signature,
+    Types,
+    check_count,
+    operand_error,
+)
+from millstream.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    MAX_PRECISION,
+    MIN_FRACTION,
+    NULL,
+    REAL,
+    STRING,
+    TIMESTAMP,
+    as_decimal,
+    decimal_type,
+    is_decimal,
+    is_floating,
+    is_integral,
+    is_numeric,
+)
+
+# --- types ------------------------------------------------------------------------------------
+
+_SHIFT = Signature((TIMESTAMP, INTERVAL), TIMESTAMP)
+_SHIFT_BY = Signature((INTERVAL, TIMESTAMP), TIMESTAMP)
+_BETWEEN = Signature((TIMESTAMP, TIMESTAMP), INTERVAL)
+_INTERVALS = Signature((INTERVAL, INTERVAL), INTERVAL)
+
+_TEMPORAL: dict[tuple[str, pa.DataType, pa.DataType], Signature] = {
+    ("+", DATE, INT): Signature((DATE, INT), DATE),
+    ("+", INT, DATE): Signature((INT, DATE), DATE),
+    ("-", DATE, INT): Signature((DATE, INT), DATE),
+    ("+", DATE, INTERVAL): _SHIFT,
+    ("+", TIMESTAMP, INTERVAL): _SHIFT,
+    ("-", DATE, INTERVAL): _SHIFT,
+    ("-", TIMESTAMP, INTERVAL): _SHIFT,
+    ("+", INTERVAL, DATE): _SHIFT_BY,
+    ("+", INTERVAL, TIMESTAMP): _SHIFT_BY,
+    ("-", DATE, DATE): _BETWEEN,
+    ("-", DATE, TIMESTAMP): _BETWEEN,
+    ("-", TIMESTAMP, DATE): _BETWEEN,
+    ("-", TIMESTAMP, TIMESTAMP): _BETWEEN,
+    ("+", INTERVAL, INTERVAL): _INTERVALS,
+    ("-", INTERVAL, INTERVAL): _INTERVALS,
+    ("div", INTERVAL, INTERVAL): Signature((INTERVAL, INTERVAL), BIGINT),
+}
+
+
+def _adjusted(precision: int, scale: int) -> pa.DataType:
+    """The decimal type of a result, its fraction shortened to keep the integral digits."""
+    if precision <= MAX_PRECISION:
+        return decimal_type(precision, scale)
+    kept = max(MAX_PRECISION - (precision - scale), min(scale, MIN_FRACTION))
+    return decimal_type(MAX_PRECISION, kept)
+
+
+def _sum_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    scale = max(a.scale, b.scale)
+    return _adjusted(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
+
+
+def _product_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    return _adjusted(a.precision + b.precision + 1, a.scale + b.scale)
+
+
+def _quotient_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    scale = max(MIN_FRACTION, a.scale + b.precision + 1)
+    return _adjusted(a.precision - a.scale + b.scale + scale, scale)
+
+
+def _remainder_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    scale = max(a.scale, b.scale)
+    return _adjusted(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+
+
+def _whole_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    return BIGINT
+
+
+_DECIMAL_RESULT: dict[str, Callable[[pa.DataType, pa.DataType], pa.DataType]] = {
+    "+": _sum_type,
+    "-": _sum_type,
+    "*": _product_type,
+    "/": _quotient_type,
+    "%": _remainder_type,
+    "div": _whole_type,
+}
+
+
+def _binary(name: str) -> Resolve:
+    def resolve(given: Types) -> Signature:
+        check_count(name, given, 2, 2)
+        a, b = _promoted(name, *given)
+        signature = _TEMPORAL.get((name, a, b)) or _scaled(name, a, b) or _numeric(name, a, b)
+        if signature is None:
+            raise operand_error(name, given)
+        return signature
+
+    return resolve
+
+
+def _promoted(name: str, a: pa.DataType, b: pa.DataType) -> Types:
+    """The operands, a NULL or a string among them typed as the other one asks for."""
+    if a == b == NULL:
+        return DOUBLE, DOUBLE
+    if NULL in (a, b):
+        other = b if a == NULL else a
+        return (other, other) if is_numeric(other) or other == INTERVAL else (a, b)
+    if STRING in (a, b):
+        other = b if a == STRING else a
+        wanted = types.common_type(a, b)
+        if is_numeric(other) or (name == "-" and other in (DATE, TIMESTAMP)):
+            return wanted, wanted
+    return a, b
+
+
+def _scaled(name: str, a: pa.DataType, b: pa.DataType) -> Signature | None:
+    """An interval times or divided by a number."""
+    if a == INTERVAL and is_numeric(b) and name in ("*", "/"):
+        return Signature((INTERVAL, _factor(b)), INTERVAL)
+    if b == INTERVAL and is_numeric(a) and name == "*":
+        return Signature((_factor(a), INTERVAL), INTERVAL)
+    return None
+
+
+def _factor(type: pa.DataType) -> pa.DataType:
+    if is_integral(type):
+        return BIGINT
+    return DOUBLE if is_floating(type) else type
+
+
+def _numeric(name: str, a: pa.DataType, b: pa.DataType) -> Signature | None:
+    if not (is_numeric(a) and is_numeric(b)):
+        return None
+    if is_floating(a) or is_floating(b):
+        type = REAL if a == b == REAL and name != "/" else DOUBLE
+        return None if name == "div" else Signature((type, type), type)
+    if is_decimal(a) or is_decimal(b):
+        a, b = as_decimal(a), as_decimal(b)
+        return Signature((a, b), _DECIMAL_RESULT[name](a, b))
+    if name == "/":
+        return Signature((DOUBLE, DOUBLE), DOUBLE)
+    type = BIGINT if name == "div" else types.common_type(a, b)
+    return Signature((type, type), type)
+
+
+def _negate_signature(given: Types) -> Signature:
+    check_count("-", given, 1, 1)
+    return unary_signature("-", given[0])
+
+
+def unary_signature(name: str, type: pa.DataType) -> Signature:
+    """The type of a function that changes at most the sign: a number or an interval."""
+    if type in (STRING, NULL):
+        type = DOUBLE
+    if not is_numeric(type) and type != INTERVAL:
+        raise operand_error(name, (type,))
+    return Signature((type,), type)
+
+
+# --- values -----------------------------------------------------------------------------------
+
+
+def fit(value: Any, type: pa.DataType, expression: Callable[[], str]) -> Any:
+    """The exact result as a value of its type, or an error that shows the expression."""
+    if is_decimal(type):
+        return fit_decimal(value, type)
+    if is_floating(type):
+        return types.round_real(value) if type == REAL else types.canonical(value)
+    least, most = types.integral_range(INT if type in (INT, DATE) else BIGINT)
+    if least <= value <= most:
+        return value
+    raise EvaluationError(f"{_KIND.get(type, 'integer')} overflow in {expression()}")
+
+
+_KIND = {DATE: "date", TIMESTAMP: "timestamp", INTERVAL: "interval"}
+
+
+def _evaluator(name: str, exact: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def evaluate(signature: Signature, a: Any, b: Any) -> Any:
+        def expression() -> str:
+            left, right = signature.arguments
+            return f"{to_string(a, left)} {name} {to_string(b, right)}"
+
+        if signature.result == INTERVAL and name in ("*", "/"):
+            value = _scale_interval(name, a, b)
+        else:
+            value = exact(a, b)
+        return fit(value, signature.result, expression)
+
+    return evaluate
+
+
+def _scale_interval(name: str, a: Any, b: Any) -> int:
+    """Rounded half up to whole microseconds; by a double as doubles compute it."""
+    if name == "/" and b == 0:
+        raise EvaluationError("division by zero")
+    if isinstance(a, float) or isinstance(b, float):
+        value = float(a) * float(b) if name == "*" else a / b
+        if not math.isfinite(value):
+            raise EvaluationError("interval overflow")
+        exact = Decimal(value)
+    else:
+        compute = EXACT.multiply if name == "*" else EXACT.divide
+        exact = compute(Decimal(a), Decimal(b))
+    return int(exact.to_integral_value(ROUND_HALF_UP))
+
+
+def _add(a: Any, b: Any) -> Any:
+    return EXACT.add(a, b) if isinstance(a, Decimal) else a + b
+
+
+def _subtract(a: Any, b: Any) -> Any:
+    return EXACT.subtract(a, b) if isinstance(a, Decimal) else a - b
+
+
+def _multiply(a: Any, b: Any) -> Any:
+    return EXACT.multiply(a, b) if isinstance(a, Decimal) else a * b
+
+
+def _divide(a: Any, b: Any) -> Any:
+    _refuse_zero(b)
+    return EXACT.divide(a, b) if isinstance(a, Decimal) else a / b
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    """The sign is that of the dividend."""
+    _refuse_zero(b)
+    if isinstance(a, Decimal):
+        return EXACT.remainder(a, b)
+    if isinstance(a, float):
+        return types.NAN if math.isinf(a) else math.fmod(a, b)
+    return abs(a) % abs(b) * (-1 if a < 0 else 1)
+
+
+def _whole_quotient(a: Any, b: Any) -> int:
+    """Cut towards zero."""
+    _refuse_zero(b)
+    if isinstance(a, Decimal):
+        return int(EXACT.divide_int(a, b))
+    quotient: int = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _refuse_zero(divisor: Any) -> None:
+    if divisor == 0:
+        raise EvaluationError("division by zero")
+
+
+def _negate(signature: Signature, value: Any) -> Any:
+    type = signature.result
+    return fit(operator.neg(value), type, lambda: f"- {to_string(value, type)}")
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "%": _remainder,
+    "div": _whole_quotient,
+}
+
+FUNCTIONS = [
+    *(Function(name, _binary(name), _evaluator(name, f)) for name, f in _OPERATORS.items()),
+    Function("negate", _negate_signature, _negate),
+]

@@ -1,0 +1,125 @@
+"""What a scalar function is: a name, its types, and its meaning on plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.types import NULL, STRING, common_type, implicitly_castable, sql_name
+
+
+class SignatureError(ValueError):
+    """The number or the types of the arguments do not fit the function."""
+
+
+class EvaluationError(ValueError):
+    """A value for which the function is not defined: overflow, division by zero, a bad cast."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The types the arguments are cast to, and the type of the result."""
+
+    arguments: tuple[pa.DataType, ...]
+    result: pa.DataType
+
+
+Types = tuple[pa.DataType, ...]
+Resolve = Callable[[Types], Signature]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A scalar function.
+
+    `evaluate(signature, *values)` gives the plain result for plain values that were already cast
+    to `signature.arguments`.
+    """
+
+    name: str
+    signature: Resolve
+    evaluate: Callable[..., Any]
+    strict: bool = True  # a NULL argument makes the result NULL; evaluate never sees None
+    lazy: bool = False  # evaluate gets zero-argument callables instead of values
+    deterministic: bool = True
+
+
+def function(
+    name: str,
+    result: pa.DataType,
+    parameters: Sequence[pa.DataType],
+    meaning: Callable[..., Any],
+    *,
+    optional: int = 0,
+    strict: bool = True,
+    deterministic: bool = True,
+) -> Function:
+    """A function of fixed types whose meaning depends on the values alone."""
+    return Function(
+        name,
+        fixed(name, result, parameters, optional),
+        lambda signature, *values: meaning(*values),
+        strict=strict,
+        deterministic=deterministic,
+    )
+
+
+def fixed(
+    name: str, result: pa.DataType, parameters: Sequence[pa.DataType], optional: int = 0
+) -> Resolve:
+    """Takes the parameters as they stand; the last `optional` ones may be left out."""
+
+    def resolve(types: Types) -> Signature:
+        check_count(name, types, len(parameters) - optional, len(parameters))
+        for number, (type, wanted) in enumerate(zip(types, parameters, strict=False), 1):
+            check_argument(name, number, type, wanted)
+        return Signature(tuple(parameters[: len(types)]), result)
+
+    return resolve
+
+
+def check_count(name: str, types: Types, least: int, most: int | None = None) -> None:
+    """Raises unless there are at least `least` and at most `most` arguments."""
+    if least <= len(types) and (most is None or len(types) <= most):
+        return
+    if most is None:
+        wanted = f"at least {least}"
+    else:
+        wanted = str(least) if least == most else f"{least} to {most}"
+    plural = "" if wanted.endswith(" 1") or wanted == "1" else "s"
+    raise SignatureError(f'"{name}" takes {wanted} argument{plural}, not {len(types)}')
+
+
+def check_argument(name: str, number: int, type: pa.DataType, wanted: pa.DataType) -> None:
+    """Raises unless argument `number` can be given where `wanted` is needed."""
+    if not implicitly_castable(type, wanted):
+        raise argument_error(name, number, type, sql_name(wanted))
+
+
+def argument_error(name: str, number: int, type: pa.DataType, wanted: str) -> SignatureError:
+    return SignatureError(f'argument {number} of "{name}" must be {wanted}, not {sql_name(type)}')
+
+
+def operand_error(name: str, types: Types) -> SignatureError:
+    """The operands have no meaning together."""
+    listed = " and ".join(sql_name(type) for type in types)
+    return SignatureError(f'"{name}" is not defined for {listed}')
+
+
+def common_of(
+    name: str, types: Sequence[pa.DataType], *, strings_give_way: bool = True
+) -> pa.DataType:
+    """The common type of all, or a SignatureError."""
+    result = types[0]
+    for type in types[1:]:
+        wider = common_type(result, type)
+        mixed = (result == STRING) != (type == STRING) and NULL not in (result, type)
+        if wider is None or (mixed and not strings_give_way):
+            raise SignatureError(
+                f'"{name}" needs values of one type, not {sql_name(result)} and {sql_name(type)}'
+            )
+        result = wider
+    return result

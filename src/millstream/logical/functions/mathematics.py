@@ -1,0 +1,223 @@
+"""Functions of numbers. Doubles follow IEEE 754 as Java does: no exceptions, but NaN and ∞."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.logical.functions.arithmetic import fit, unary_signature
+from millstream.logical.functions.casts import to_string
+from millstream.logical.functions.function import (
+    Function,
+    Resolve,
+    Signature,
+    Types,
+    argument_error,
+    check_argument,
+    check_count,
+    function,
+)
+from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, NAN, REAL, decimal_type
+
+
+def _ieee(compute: Callable[..., float]) -> Callable[..., float]:
+    """What `math` raises as an error, turned into NaN; overflow, into infinity."""
+
+    def evaluate(*values: float) -> float:
+        try:
+            result = compute(*values)
+        except ValueError:
+            return NAN
+        except OverflowError:
+            return math.inf
+        return NAN if result != result else result
+
+    return evaluate
+
+
+def _power(base: float, exponent: float) -> float:
+    if abs(base) == 1 and math.isinf(exponent):
+        return NAN
+    odd = math.isfinite(exponent) and math.fmod(exponent, 2) in (1.0, -1.0)
+    try:
+        return NAN if base == 1 and exponent != exponent else math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0 and odd else math.inf
+    except ValueError:
+        if base != 0:
+            return NAN
+        return math.copysign(math.inf, base) if odd else math.inf
+
+
+def _logarithm(compute: Callable[[float], float]) -> Callable[[float], float | None]:
+    """NULL where there is no logarithm: for zero and below."""
+
+    def evaluate(value: float) -> float | None:
+        if value != value:
+            return NAN
+        return compute(value) if value > 0 else None
+
+    return evaluate
+
+
+def _log(base: float, value: float) -> float | None:
+    if base <= 0 or value <= 0:
+        return None
+    above, below = math.log(value), math.log(base)
+    if below == 0:
+        return NAN if above == 0 or above != above else math.copysign(math.inf, above)
+    result = above / below
+    return NAN if result != result else result
+
+
+def _log2(value: float) -> float:
+    return math.log(value) / math.log(2.0)
+
+
+def _sign(value: float) -> float:
+    if value != value:
+        return NAN
+    return value if value == 0 else math.copysign(1.0, value)
+
+
+def _nanvl_signature(given: Types) -> Signature:
+    check_count("nanvl", given, 2, 2)
+    for number, type in enumerate(given, 1):
+        check_argument("nanvl", number, type, DOUBLE)
+    type = REAL if given == (REAL, REAL) else DOUBLE
+    return Signature((type, type), type)
+
+
+def _nanvl(signature: Signature, value: float, other: float) -> float:
+    return other if value != value else value
+
+
+def _is_nan(value: float | None) -> bool:
+    return types.is_nan(value)
+
+
+# --- rounding ---------------------------------------------------------------------------------
+
+
+def _whole_signature(name: str) -> Resolve:
+    """CEIL and FLOOR: a decimal keeps one digit more than its integral part, others are BIGINT."""
+
+    def resolve(given: Types) -> Signature:
+        check_count(name, given, 1, 1)
+        type = given[0]
+        if types.is_decimal(type):
+            digits = min(MAX_PRECISION, type.precision - type.scale + 1)
+            return Signature(given, decimal_type(digits, 0))
+        check_argument(name, 1, type, DOUBLE)
+        return Signature((BIGINT if types.is_integral(type) else DOUBLE,), BIGINT)
+
+    return resolve
+
+
+def _whole(name: str, mode: str, of_double: Callable[[float], int]) -> Callable[..., Any]:
+    """NaN becomes 0, as Java has it; an infinity overflows."""
+
+    def evaluate(signature: Signature, value: Any) -> Any:
+        if isinstance(value, Decimal):
+            return value.to_integral_value(mode)
+        if value != value:
+            return 0
+        result = value if math.isinf(value) else of_double(value)
+        return fit(result, BIGINT, lambda: f"{name}({to_string(value, signature.arguments[0])})")
+
+    return evaluate
+
+
+def _round_signature(given: Types) -> Signature:
+    """The type stays; a decimal gets a digit more, and without a second argument no fraction."""
+    check_count("round", given, 1, 2)
+    type = DOUBLE if given[0] in (types.STRING, types.NULL) else given[0]
+    if not types.is_numeric(type):
+        raise argument_error("round", 1, type, "a number")
+    result = type
+    if types.is_decimal(type):
+        scale = type.scale if len(given) == 2 else 0
+        digits = type.precision - type.scale + 1 + scale
+        result = decimal_type(min(MAX_PRECISION, digits), scale)
+    if len(given) == 2:
+        check_argument("round", 2, given[1], INT)
+    return Signature((type, INT)[: len(given)], result)
+
+
+def _round(signature: Signature, value: Any, digits: int = 0) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return value
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    exponent = exact.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if exponent < -digits:
+        exact = _half_up(exact, digits)
+    result = _like(value, exact)
+    return fit(result, signature.result, lambda: f"round({value}, {digits})")
+
+
+def _half_up(value: Decimal, digits: int) -> Decimal:
+    if value.adjusted() < -digits - 1:
+        return Decimal(0)
+    return value.scaleb(digits).to_integral_value(ROUND_HALF_UP).scaleb(-digits)
+
+
+def _like(value: Any, exact: Decimal) -> Any:
+    if isinstance(value, float):
+        return float(exact) + 0.0  # never -0.0
+    return exact if isinstance(value, Decimal) else int(exact)
+
+
+def _abs_signature(given: Types) -> Signature:
+    check_count("abs", given, 1, 1)
+    return unary_signature("abs", given[0])
+
+
+def _abs(signature: Signature, value: Any) -> Any:
+    type: pa.DataType = signature.result
+    return fit(abs(value), type, lambda: f"abs({to_string(value, type)})")
+
+
+# --- the table --------------------------------------------------------------------------------
+
+_OF_ONE_DOUBLE: dict[str, Callable[[float], float | None]] = {
+    "sqrt": _ieee(math.sqrt),
+    "exp": _ieee(math.exp),
+    "ln": _logarithm(math.log),
+    "log10": _logarithm(math.log10),
+    "log2": _logarithm(_log2),
+    "sign": _sign,
+    "sin": _ieee(math.sin),
+    "cos": _ieee(math.cos),
+    "tan": _ieee(math.tan),
+    "asin": _ieee(math.asin),
+    "acos": _ieee(math.acos),
+    "atan": _ieee(math.atan),
+    "degrees": _ieee(math.degrees),
+    "radians": _ieee(math.radians),
+}
+
+_OF_TWO_DOUBLES: dict[str, Callable[[float, float], float | None]] = {
+    "log": _log,
+    "power": _power,
+    "atan2": _ieee(math.atan2),
+}
+
+FUNCTIONS = [
+    *(function(name, DOUBLE, [DOUBLE], meaning) for name, meaning in _OF_ONE_DOUBLE.items()),
+    *(function(n, DOUBLE, [DOUBLE, DOUBLE], meaning) for n, meaning in _OF_TWO_DOUBLES.items()),
+    Function("abs", _abs_signature, _abs),
+    Function("ceil", _whole_signature("ceil"), _whole("ceil", ROUND_CEILING, math.ceil)),
+    Function("floor", _whole_signature("floor"), _whole("floor", ROUND_FLOOR, math.floor)),
+    Function("round", _round_signature, _round),
+    Function("nanvl", _nanvl_signature, _nanvl),
+    function("isnan", BOOLEAN, [DOUBLE], _is_nan, strict=False),
+    function("pi", DOUBLE, [], lambda: math.pi),
+    function("rand", DOUBLE, [], random.random, deterministic=False),
+]

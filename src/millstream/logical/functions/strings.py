@@ -1,0 +1,254 @@
+"""Functions of strings. Positions count characters from 1; binary data is counted in bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+import zlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.logical.functions.function import (
+    EvaluationError,
+    Function,
+    Signature,
+    Types,
+    check_argument,
+    check_count,
+    function,
+)
+from millstream.types import BIGINT, BINARY, BOOLEAN, INT, STRING
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+def _like(text: str, pattern: str, escape: str = "\\") -> bool:
+    return _like_pattern(pattern, escape).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
+    if len(escape) != 1:
+        raise EvaluationError(f'the escape of LIKE must be one character, not "{escape}"')
+    return re.compile("".join(_like_parts(pattern, escape)), re.DOTALL)
+
+
+def _like_parts(pattern: str, escape: str) -> Iterator[str]:
+    """The pattern piece by piece as a regular expression."""
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            following = next(characters, "")
+            if following not in ("%", "_", escape) or not following:
+                raise EvaluationError(f'the escape in the pattern "{pattern}" escapes nothing')
+            yield re.escape(following)
+        else:
+            yield {"%": ".*", "_": "."}.get(character) or re.escape(character)
+
+
+def _rlike(text: str, pattern: str) -> bool:
+    return _regular_expression(pattern).search(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _regular_expression(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise EvaluationError(f'"{pattern}" is not a regular expression: {error}') from None
+
+
+# --- parts ------------------------------------------------------------------------------------
+
+
+def _substring(text: Any, position: int, length: int | None = None) -> Any:
+    """A position of 0 is the first, a negative one counts from the end, and may lie before it."""
+    start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
+    end = len(text) if length is None else start + max(length, 0)
+    return text[max(start, 0) : max(end, 0)]
+
+
+def _left(text: str, count: int) -> str:
+    return text[: max(count, 0)]
+
+
+def _right(text: str, count: int) -> str:
+    return text[-count:] if count > 0 else ""
+
+
+def _trim(strip: Callable[[str, str], str]) -> Callable[..., str]:
+    """The characters to take off come first, as in Spark; without them it is the space."""
+
+    def evaluate(first: str, text: str | None = None) -> str:
+        return strip(first, " ") if text is None else strip(text, first) if first else text
+
+    return evaluate
+
+
+def _btrim(text: str, characters: str = " ") -> str:
+    return text.strip(characters) if characters else text
+
+
+def _split_part(text: str, delimiter: str, part: int) -> str:
+    if part == 0:
+        raise EvaluationError("the part number of split_part must not be 0")
+    parts = text.split(delimiter) if delimiter else [text]
+    index = part - 1 if part > 0 else len(parts) + part
+    return parts[index] if 0 <= index < len(parts) else ""
+
+
+def _position(part: str | None, text: str | None, start: int | None = 1) -> int | None:
+    """0 where it is not found, and also where the start is NULL."""
+    if start is None:
+        return 0
+    if part is None or text is None:
+        return None
+    if start < 1:
+        return 0
+    return text.find(part, start - 1) + 1 if part else 1
+
+
+# --- changes ----------------------------------------------------------------------------------
+
+
+def _replace(text: str, search: str, replacement: str = "") -> str:
+    return text.replace(search, replacement) if search else text
+
+
+def _padding(text: str, length: int, pad: str) -> str:
+    missing = max(length, 0) - len(text)
+    return (pad * (missing // len(pad) + 1))[:missing] if missing > 0 and pad else ""
+
+
+def _lpad(text: str, length: int, pad: str = " ") -> str:
+    return _padding(text, length, pad) + _left(text, length)
+
+
+def _rpad(text: str, length: int, pad: str = " ") -> str:
+    return _left(text, length) + _padding(text, length, pad)
+
+
+def _initcap(text: str) -> str:
+    return " ".join(word[:1].title() + word[1:].lower() for word in text.split(" "))
+
+
+def _translate(text: str, search: str, replacement: str) -> str:
+    """Characters without a counterpart go; of a repeated one the first counts."""
+    table: dict[int, str | None] = {}
+    for index, character in enumerate(search):
+        table.setdefault(ord(character), replacement[index : index + 1] or None)
+    return text.translate(table)
+
+
+def _chr(code: int) -> str:
+    return "" if code < 0 else chr(code & 0xFF)
+
+
+def _ascii(text: str) -> int:
+    return ord(text[0]) if text else 0
+
+
+def _concat_ws(separator: str | None, *parts: Any) -> str | None:
+    """NULLs are left out; arrays give their elements."""
+    if separator is None:
+        return None
+    flat = (e for part in parts for e in (part if isinstance(part, tuple) else (part,)))
+    return separator.join(element for element in flat if element is not None)
+
+
+def _sha2(data: bytes, bits: int) -> str | None:
+    name = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}.get(bits)
+    return hashlib.new(name, data).hexdigest() if name else None
+
+
+# --- types ------------------------------------------------------------------------------------
+
+
+def _text_or_binary(given: Types) -> pa.DataType:
+    return BINARY if given[0] == BINARY else STRING
+
+
+def _length_signature(given: Types) -> Signature:
+    check_count("length", given, 1, 1)
+    wanted = _text_or_binary(given)
+    check_argument("length", 1, given[0], wanted)
+    return Signature((wanted,), INT)
+
+
+def _substring_signature(given: Types) -> Signature:
+    check_count("substring", given, 2, 3)
+    arguments = (_text_or_binary(given), INT, INT)[: len(given)]
+    for number, (type, wanted) in enumerate(zip(given, arguments, strict=True), 1):
+        check_argument("substring", number, type, wanted)
+    return Signature(arguments, arguments[0])
+
+
+def _concat_signature(name: str) -> Callable[[Types], Signature]:
+    def resolve(given: Types) -> Signature:
+        check_count(name, given, 2 if name == "||" else 1)
+        for number, type in enumerate(given, 1):
+            check_argument(name, number, type, STRING)
+        return Signature((STRING,) * len(given), STRING)
+
+    return resolve
+
+
+def _concat_ws_signature(given: Types) -> Signature:
+    check_count("concat_ws", given, 1)
+    check_argument("concat_ws", 1, given[0], STRING)
+    return Signature((STRING, *map(_joined_type, range(2, len(given) + 1), given[1:])), STRING)
+
+
+def _joined_type(number: int, type: pa.DataType) -> pa.DataType:
+    if types.is_array(type):
+        check_argument("concat_ws", number, type.value_type, STRING)
+        return pa.list_(STRING)
+    check_argument("concat_ws", number, type, STRING)
+    return STRING
+
+
+def _concat(signature: Signature, *parts: str) -> str:
+    return "".join(parts)
+
+
+# --- the table --------------------------------------------------------------------------------
+
+FUNCTIONS = [
+    Function("||", _concat_signature("||"), _concat),
+    Function("concat", _concat_signature("concat"), _concat),
+    Function("concat_ws", _concat_ws_signature, lambda _, *v: _concat_ws(*v), strict=False),
+    Function("length", _length_signature, lambda _, value: len(value)),
+    Function("substring", _substring_signature, lambda _, *values: _substring(*values)),
+    function("like", BOOLEAN, [STRING, STRING, STRING], _like, optional=1),
+    function("rlike", BOOLEAN, [STRING, STRING], _rlike),
+    function("upper", STRING, [STRING], str.upper),
+    function("lower", STRING, [STRING], str.lower),
+    function("left", STRING, [STRING, INT], _left),
+    function("right", STRING, [STRING, INT], _right),
+    function("trim", STRING, [STRING, STRING], _trim(str.strip), optional=1),
+    function("ltrim", STRING, [STRING, STRING], _trim(str.lstrip), optional=1),
+    function("rtrim", STRING, [STRING, STRING], _trim(str.rstrip), optional=1),
+    function("btrim", STRING, [STRING, STRING], _btrim, optional=1),
+    function("replace", STRING, [STRING, STRING, STRING], _replace, optional=1),
+    function("startswith", BOOLEAN, [STRING, STRING], str.startswith),
+    function("endswith", BOOLEAN, [STRING, STRING], str.endswith),
+    function("contains", BOOLEAN, [STRING, STRING], str.__contains__),
+    function("position", INT, [STRING, STRING, INT], _position, optional=1, strict=False),
+    function("lpad", STRING, [STRING, INT, STRING], _lpad, optional=1),
+    function("rpad", STRING, [STRING, INT, STRING], _rpad, optional=1),
+    function("repeat", STRING, [STRING, INT], str.__mul__),
+    function("initcap", STRING, [STRING], _initcap),
+    function("translate", STRING, [STRING, STRING, STRING], _translate),
+    function("split_part", STRING, [STRING, STRING, INT], _split_part),
+    function("ascii", INT, [STRING], _ascii),
+    function("chr", STRING, [BIGINT], _chr),
+    function("md5", STRING, [BINARY], lambda data: hashlib.md5(data).hexdigest()),
+    function("sha2", STRING, [BINARY, INT], _sha2),
+    function("crc32", BIGINT, [BINARY], zlib.crc32),
+    function("uuid", STRING, [], lambda: str(uuid.uuid4()), deterministic=False),
+]

@@ -1,0 +1,384 @@
+"""The logical algebra: what a query computes, as a tree of frozen nodes.
+
+Each node's meaning is one function of `reference.py`. Fields have names that are unique in their
+schema (a qualifier and a name), and expressions refer to them by these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import pyarrow as pa
+
+from millstream.logical.expressions import Column, Expression, nullable, rewrite
+from millstream.logical.time import INFINITY, TimeDomain
+
+ARRIVAL = "$arrival"
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    type: pa.DataType
+    qualifier: str = ""
+    nullable: bool = True
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.qualifier, self.name
+
+    @property
+    def column(self) -> Column:
+        return Column(self.name, self.type, self.qualifier, self.nullable)
+
+
+Schema: TypeAlias = tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Named:
+    """An output column: an expression and its name."""
+
+    expression: Expression
+    name: str
+    qualifier: str = ""
+
+    @property
+    def field(self) -> Field:
+        expression = self.expression
+        return Field(self.name, expression.type, self.qualifier, nullable(expression))
+
+
+@dataclass(frozen=True)
+class SortKey:
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = True
+
+
+class Plan:
+    """What all nodes share. `inputs` are the fields that hold plans, in order."""
+
+    input_names: ClassVar[tuple[str, ...]] = ("input",)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        return tuple(getattr(self, name) for name in self.input_names)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """By default that of the first input."""
+        return self.inputs[0].schema
+
+    def with_inputs(self, *inputs: Plan) -> Plan:
+        changes = dict(zip(self.input_names, inputs, strict=True))
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def walk(self) -> Iterator[Plan]:
+        yield self
+        for child in self.inputs:
+            yield from child.walk()
+
+    @cached_property
+    def domain(self) -> TimeDomain:
+        """The time line of the plan; the binder sees to it that there is only one."""
+        return self.inputs[0].domain
+
+
+def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """`plan` with `change` applied to every node, inputs first."""
+    inputs = plan.inputs
+    changed = tuple(transform(child, change) for child in inputs)
+    if any(new is not old for new, old in zip(changed, inputs, strict=True)):
+        plan = plan.with_inputs(*changed)
+    return change(plan)
+
+
+def map_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> Plan:
+    """The node with `change` applied to every part of its own expressions."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(changed, value))
+        if isinstance(value, Named | SortKey):
+            return replace(value, expression=rewrite(value.expression, change))
+        return rewrite(value, change) if isinstance(value, Expression) else value
+
+    own = {f.name: getattr(plan, f.name) for f in fields(plan)}  # type: ignore[arg-type]
+    updates = {name: changed(value) for name, value in own.items() if name != "columns"}
+    return replace(plan, **updates)  # type: ignore[type-var]
+
+
+def expressions(plan: Plan) -> list[Expression]:
+    """All parts of the node's own expressions."""
+    found: list[Expression] = []
+
+    def note(expression: Expression) -> Expression:
+        found.append(expression)
+        return expression
+
+    map_expressions(plan, note)
+    return found
+
+
+class Lifetime(Enum):
+    """How long a row of a source is valid before any window."""
+
+    INSTANT = "instant"  # [t, t+1), t its time
+    INTERVAL = "interval"  # the row brings its own interval
+
+
+@dataclass(frozen=True)
+class Source(Plan):
+    """A registered stream. With `arrival`, rows carry their place in the stream's order (by time,
+    then by arrival) in a hidden last column."""
+
+    stream: str
+    alias: str
+    columns: tuple[Field, ...]
+    time: TimeDomain
+    lifetime: Lifetime = Lifetime.INSTANT
+    bounded: bool = True
+    arrival: bool = False
+
+    input_names = ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        fields = tuple(replace(field, qualifier=self.alias) for field in self.columns)
+        if self.arrival:
+            fields += (Field(ARRIVAL, pa.int64(), self.alias, nullable=False),)
+        return fields
+
+    @cached_property
+    def domain(self) -> TimeDomain:
+        return self.time
+
+
+@dataclass(frozen=True)
+class Filter(Plan):
+    input: Plan
+    predicate: Expression
+
+
+@dataclass(frozen=True)
+class Map(Plan):
+    input: Plan
+    outputs: tuple[Named, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return tuple(output.field for output in self.outputs)
+
+
+class JoinKind(Enum):
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+    SEMI = "semi"
+    ANTI = "anti"
+
+
+@dataclass(frozen=True)
+class Join(Plan):
+    """Without a condition every pair matches; INNER without one is the Cartesian product."""
+
+    left: Plan
+    right: Plan
+    kind: JoinKind = JoinKind.INNER
+    condition: Expression | None = None
+
+    input_names = ("left", "right")
+
+    @cached_property
+    def pairs(self) -> Schema:
+        """What the condition sees."""
+        return self.left.schema + self.right.schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        left, right = self.left.schema, self.right.schema
+        match self.kind:
+            case JoinKind.SEMI | JoinKind.ANTI:
+                return left
+            case JoinKind.INNER:
+                return left + right
+            case JoinKind.LEFT:
+                return left + _padded(right)
+            case JoinKind.RIGHT:
+                return _padded(left) + right
+            case JoinKind.FULL:
+                return _padded(left) + _padded(right)
+
+
+def _padded(schema: Schema) -> Schema:
+    return tuple(replace(field, nullable=True) for field in schema)
+
+
+@dataclass(frozen=True)
+class _SetOperation(Plan):
+    """Two inputs whose columns have the same types in the same order; named as the left's."""
+
+    left: Plan
+    right: Plan
+
+    input_names = ("left", "right")
+
+    @cached_property
+    def schema(self) -> Schema:
+        pairs = zip(self.left.schema, self.right.schema, strict=True)
+        return tuple(replace(a, nullable=a.nullable or b.nullable) for a, b in pairs)
+
+
+class Union(_SetOperation):
+    """UNION ALL"""
+
+
+class MaxUnion(_SetOperation):
+    """Each row as often as in the input that has it more often."""
+
+
+class Difference(_SetOperation):
+    """EXCEPT ALL"""
+
+
+class StrictDifference(_SetOperation):
+    """The rows of the left that are not in the right at all."""
+
+
+class Intersection(_SetOperation):
+    """INTERSECT ALL"""
+
+
+@dataclass(frozen=True)
+class Distinct(Plan):
+    input: Plan
+
+
+@dataclass(frozen=True)
+class Aggregate(Plan):
+    """One row a group; without keys, one row at every instant, also over nothing."""
+
+    input: Plan
+    keys: tuple[Named, ...]
+    aggregates: tuple[Named, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return tuple(output.field for output in self.keys + self.aggregates)
+
+
+@dataclass(frozen=True)
+class TopN(Plan):
+    """The first `limit` rows of every snapshot in the order of `order`; with `keys`, of every
+    group. The binder completes the order, so that ties do not depend on chance."""
+
+    input: Plan
+    limit: int
+    order: tuple[SortKey, ...]
+    keys: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True)
+class TimeWindow(Plan):
+    """`size` and `slide` in chronons, INFINITY for UNBOUNDED. With a granule, the window goes over
+    the granules of its input. The size may be adapted down to `minimum`."""
+
+    input: Plan
+    size: int
+    slide: int = 1
+    granule: int = 1
+    minimum: int | None = None
+
+
+@dataclass(frozen=True)
+class CountWindow(Plan):
+    """The last `rows` rows, INFINITY for UNBOUNDED; rows of one instant are told apart by
+    `order`. The number of rows may be adapted down to `minimum`."""
+
+    input: Plan
+    rows: int
+    order: tuple[Expression, ...]
+    slide: int = 1
+    granule: int = 1
+    minimum: int | None = None
+
+
+@dataclass(frozen=True)
+class PartitionedWindow(Plan):
+    """The last `rows` rows of each partition."""
+
+    input: Plan
+    keys: tuple[Expression, ...]
+    rows: int
+    order: tuple[Expression, ...]
+    slide: int = 1
+    granule: int = 1
+    minimum: int | None = None
+
+
+@dataclass(frozen=True)
+class Granularity(Plan):
+    """The input as it was at the start of the granule; it may be adapted up to `coarsest`."""
+
+    input: Plan
+    granule: int
+    coarsest: int | None = None
+
+
+@dataclass(frozen=True)
+class Istream(Plan):
+    """What came in at each instant."""
+
+    input: Plan
+
+
+@dataclass(frozen=True)
+class Dstream(Plan):
+    """What went out at each instant."""
+
+    input: Plan
+
+
+@dataclass(frozen=True)
+class Rstream(Plan):
+    """The input, given anew in each granule."""
+
+    input: Plan
+    granule: int = 1
+
+
+def is_unbounded(window: TimeWindow | CountWindow | PartitionedWindow) -> bool:
+    size = window.size if isinstance(window, TimeWindow) else window.rows
+    return size == INFINITY
+
+
+def rename(plan: Plan, names: list[tuple[str, str]]) -> Plan:
+    """`plan` with its columns named (qualifier, name) in order."""
+    if [field.key for field in plan.schema] == names:
+        return plan
+    if isinstance(plan, Map):
+        outputs = plan.outputs
+    else:
+        outputs = tuple(Named(f.column, f.name, f.qualifier) for f in plan.schema)
+        plan = Map(plan, outputs)
+    renamed = (
+        Named(output.expression, name, qualifier)
+        for output, (qualifier, name) in zip(outputs, names, strict=True)
+    )
+    return replace(plan, outputs=tuple(renamed))
+
+
+NODE_TYPES: dict[str, type[Plan]] = {
+    node.__name__: node
+    for node in (
+        Source, Filter, Map, Join, Union, MaxUnion, Difference, StrictDifference, Intersection,
+        Distinct, Aggregate, TopN, TimeWindow, CountWindow, PartitionedWindow, Granularity,
+        Istream, Dstream, Rstream,
+    )
+}  # fmt: skip

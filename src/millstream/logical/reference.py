@@ -1,0 +1,428 @@
+"""What every plan means, instant by instant.
+
+`snapshot(plan, t)` is the bag of rows that hold at t. Each operator is defined by one function
+here, as short as the paper's formula: S(t) is the snapshot of the input at t, n the multiplicity
+of a row e in it. Formula numbers are those of the thesis (K); where a comment says "ours", the
+project's notes on reading the papers say why.
+
+Time has a beginning, which K calls 0: the smallest start accepted from any source of the plan.
+Windows reach back to it, and a query's answer begins there.
+
+Slow and obviously right: nothing here is incremental, and nothing is clever about state. Engines
+are tested against it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+
+from millstream.errors import QueryError
+from millstream.logical.aggregates import lookup as aggregate_function
+from millstream.logical.elements import Element, Row, Snapshot, elements_of, row_key
+from millstream.logical.evaluate import Evaluator, UserAggregate, UserFunction, evaluator
+from millstream.logical.expressions import AggregateCall, Expression
+from millstream.logical.functions import EvaluationError, Signature
+from millstream.logical.plan import (
+    Aggregate,
+    CountWindow,
+    Difference,
+    Distinct,
+    Dstream,
+    Filter,
+    Granularity,
+    Intersection,
+    Istream,
+    Join,
+    JoinKind,
+    Map,
+    MaxUnion,
+    PartitionedWindow,
+    Plan,
+    Rstream,
+    Schema,
+    Source,
+    StrictDifference,
+    TimeWindow,
+    TopN,
+    Union,
+)
+from millstream.logical.time import INFINITY
+from millstream.types import order_key
+
+Arrival = tuple[int, Row]
+
+
+class Reference:
+    """Evaluates plans over finite inputs: the elements of every stream, in the stream's order."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Mapping[str, Sequence[Element]],
+        functions: Mapping[str, UserFunction] | None = None,
+        aggregates: Mapping[str, UserAggregate] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.inputs = inputs
+        self.functions = functions or {}
+        self.aggregates = aggregates or {}
+        self.errors: dict[tuple[Row, str], None] = {}  # rows that could not be evaluated
+        starts = [
+            element.start
+            for node in plan.walk()
+            if isinstance(node, Source)
+            for element in inputs[node.stream]
+        ]
+        self.beginning = min(starts, default=INFINITY)
+        self._snapshots: dict[tuple[int, int], Snapshot] = {}
+        self._changes: dict[int, list[int]] = {}
+        self._evaluators: dict[tuple[int, int], Evaluator] = {}
+        self._images: dict[tuple[int, Row], Row | None] = {}
+
+    # --- the answer ------------------------------------------------------------------------------
+
+    def answer(self, instant: int) -> Snapshot:
+        """The answer of the query at an instant; it begins with its first input."""
+        return self.snapshot(self.plan, instant) if instant >= self.beginning else Counter()
+
+    def result(self) -> list[Element]:
+        """The whole answer in normal form."""
+        if self.beginning == INFINITY:
+            return []
+        instants = {self.beginning, *self.changes(self.plan)}
+        return elements_of({t: self.answer(t) for t in instants if self.beginning <= t < INFINITY})
+
+    # --- the meaning of a plan -------------------------------------------------------------------
+
+    def snapshot(self, plan: Plan, t: int) -> Snapshot:
+        key = id(plan), t
+        if key not in self._snapshots:
+            self._snapshots[key] = self._definition(plan, t)
+        return self._snapshots[key]
+
+    def _definition(self, plan: Plan, t: int) -> Snapshot:
+        match plan:
+            case Source():
+                return self._source(plan, t)
+            case Filter():
+                return self._filter(plan, t)
+            case Map():
+                return self._map(plan, t)
+            case Union():  # 8.3: n₁ + n₂
+                return self._pointwise(plan, t, operator.add)
+            case Difference():  # 8.6: n₁ - n₂ where that is positive
+                return self._pointwise(plan, t, lambda n1, n2: max(n1 - n2, 0))
+            case Intersection():  # 8.12: S₁ - (S₁ - S₂)
+                return self._pointwise(plan, t, min)
+            case MaxUnion():  # 8.13
+                return self._pointwise(plan, t, max)
+            case StrictDifference():  # 8.14: S₁ without the rows that S₂ has
+                return self._pointwise(plan, t, lambda n1, n2: 0 if n2 else n1)
+            case Distinct():  # 8.5: every row once
+                return Counter(dict.fromkeys(self.snapshot(plan.input, t), 1))
+            case Join():
+                return self._join(plan, t)
+            case Aggregate():
+                return self._aggregate(plan, t)
+            case TopN():
+                return self._top(plan, t)
+            case TimeWindow():
+                return self._time_window(plan, t)
+            case CountWindow():
+                return self._count_window(plan, t)
+            case PartitionedWindow():
+                return self._partitioned_window(plan, t)
+            case Granularity():  # algorithm 24: between instants of the grid, the last one holds
+                return self.snapshot(plan.input, t // plan.granule * plan.granule)
+            case Istream():  # ours, as CQL: S(t) - S(t-1)
+                return self.snapshot(plan.input, t) - self.snapshot(plan.input, t - 1)
+            case Dstream():  # ours, as CQL: S(t-1) - S(t)
+                return self.snapshot(plan.input, t - 1) - self.snapshot(plan.input, t)
+            case Rstream():  # the input itself; only its elements are cut at the granules
+                return self.snapshot(plan.input, t)
+        raise AssertionError(plan)
+
+    # --- standard operators (K §8.1) -------------------------------------------------------------
+
+    def _source(self, plan: Source, t: int) -> Snapshot:
+        """6.2: the rows whose interval contains t."""
+        bag: Snapshot = Counter()
+        for number, element in enumerate(self.inputs[plan.stream]):
+            if element.start <= t < element.end:
+                row = (*element.row, number) if plan.arrival else element.row
+                bag[row] += element.weight
+        return bag
+
+    def _filter(self, plan: Filter, t: int) -> Snapshot:
+        """8.1: { (e, n) ∈ S(t) | p(e) }"""
+        holds = self._compiled(plan.predicate, plan.input.schema)
+        rows = self.snapshot(plan.input, t).items()
+        return Counter({e: n for e, n in rows if self._value(holds, e) is True})
+
+    def _map(self, plan: Map, t: int) -> Snapshot:
+        """8.2: (f(e), n), equal images added up."""
+        outputs = [self._compiled(output.expression, plan.input.schema) for output in plan.outputs]
+        bag: Snapshot = Counter()
+        for e, n in self.snapshot(plan.input, t).items():
+            key = id(plan), e
+            if key not in self._images:  # once a row: what is random stays as it was drawn
+                self._images[key] = self._row(outputs, e)
+            image = self._images[key]
+            if image is not None:
+                bag[image] += n
+        return bag
+
+    def _pointwise(self, plan: Plan, t: int, combine: Callable[[int, int], int]) -> Snapshot:
+        left, right = (self.snapshot(side, t) for side in plan.inputs)
+        return +Counter({e: combine(left[e], right[e]) for e in {*left, *right}})
+
+    def _join(self, plan: Join, t: int) -> Snapshot:
+        """8.4 and 8.10: (e₁∘e₂, n₁·n₂) of the pairs that satisfy θ; outer joins pad what has no
+        partner; the semi-join keeps a row once however many partners it has (ours, as SQL), the
+        anti-join (8.16) keeps the rest."""
+        left, right = self.snapshot(plan.left, t), self.snapshot(plan.right, t)
+        pairs = [(e1, e2) for e1 in left for e2 in right if self._matches(plan, e1, e2)]
+        partnered_left = {e1 for e1, _ in pairs}
+        partnered_right = {e2 for _, e2 in pairs}
+        if plan.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            wanted = plan.kind is JoinKind.SEMI
+            return Counter({e: n for e, n in left.items() if (e in partnered_left) is wanted})
+        bag: Snapshot = Counter()
+        for e1, e2 in pairs:
+            bag[e1 + e2] += left[e1] * right[e2]
+        if plan.kind in (JoinKind.LEFT, JoinKind.FULL):
+            nothing: Row = (None,) * len(plan.right.schema)
+            bag.update({e + nothing: n for e, n in left.items() if e not in partnered_left})
+        if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
+            nothing = (None,) * len(plan.left.schema)
+            bag.update({nothing + e: n for e, n in right.items() if e not in partnered_right})
+        return bag
+
+    def _matches(self, plan: Join, e1: Row, e2: Row) -> bool:
+        if plan.condition is None:
+            return True
+        return self._value(self._compiled(plan.condition, plan.pairs), e1 + e2) is True
+
+    def _aggregate(self, plan: Aggregate, t: int) -> Snapshot:
+        """8.15: the aggregates of every group; 8.9 where there are no keys, with a row over
+        nothing too (ours, as SQL)."""
+        keys = [self._compiled(key.expression, plan.input.schema) for key in plan.keys]
+        groups: dict[Row, list[Row]] = {} if plan.keys else {(): []}
+        for e, n in self.snapshot(plan.input, t).items():
+            key = self._row(keys, e)
+            if key is not None:
+                groups.setdefault(key, []).extend([e] * n)
+        bag: Snapshot = Counter()
+        for key, rows in groups.items():
+            try:
+                values = tuple(
+                    self._aggregate_value(named.expression, plan.input.schema, rows)
+                    for named in plan.aggregates
+                )
+                bag[key + values] += 1
+            except EvaluationError as error:
+                self.errors[key, str(error)] = None
+        return bag
+
+    def _aggregate_value(self, call: Expression, schema: Schema, rows: list[Row]) -> object:
+        assert isinstance(call, AggregateCall)
+        if call.filter is not None:
+            wanted = self._compiled(call.filter, schema)
+            rows = [row for row in rows if wanted(row) is True]
+        order = [self._compiled(expression, schema) for expression in call.order]
+        arguments = [self._compiled(argument, schema) for argument in call.arguments]
+        rows = sorted(rows, key=lambda row: [order_key(column(row)) for column in order])
+        values = [tuple(argument(row) for argument in arguments) for row in rows]
+        if call.distinct:
+            values = list(dict.fromkeys(values))
+        if call.function in self.aggregates:
+            return self.aggregates[call.function].evaluate(sorted(values, key=row_key))
+        function = aggregate_function(call.function)
+        assert function is not None, f"the binder knows {call.function}"
+        signature = Signature(tuple(a.type for a in call.arguments), call.type)
+        return function.evaluate(signature, values)
+
+    def _top(self, plan: TopN, t: int) -> Snapshot:
+        """The first rows of each group in the order given, a row counted as often as it occurs."""
+        keys = [self._compiled(key, plan.input.schema) for key in plan.keys]
+        rows = list(self.snapshot(plan.input, t).elements())
+        for sort in reversed(plan.order):  # stable, so the first key is sorted by last
+            value = self._compiled(sort.expression, plan.input.schema)
+            ranked = {row: self._value(value, row) for row in rows}
+            nulls = [row for row in rows if ranked[row] is None]
+            rows = sorted(
+                (row for row in rows if ranked[row] is not None),
+                key=lambda row: order_key(ranked[row]),
+                reverse=sort.descending,
+            )
+            rows = nulls + rows if sort.nulls_first else rows + nulls
+        groups: dict[Row | None, list[Row]] = defaultdict(list)
+        for row in rows:
+            groups[self._row(keys, row)].append(row)
+        return Counter(row for group in groups.values() for row in group[: plan.limit])
+
+    # --- window operators (K §8.2 and §17.1) -----------------------------------------------------
+    #
+    # A window goes over the granules of its input; a stream that has no granularity has granules
+    # of one chronon. Instants and sizes are counted in granules, so that each formula is K's.
+
+    def _time_window(self, plan: TimeWindow, t: int) -> Snapshot:
+        """17.1: everything in the `size` granules that end with the last one, before or at t, at
+        which the window slides; 8.17 with a slide of one."""
+        g, a = plan.granule, _in_granules(plan.slide, plan)
+        end = (t // g + 1) // a * a  # exclusive
+        first = max(end - _in_granules(plan.size, plan), -(-self.beginning // g))
+        return self._sum(plan.input, first * g, end * g - 1, g)
+
+    def _count_window(self, plan: CountWindow, t: int) -> Snapshot:
+        """17.2: the last `rows` of the first ⌊n(t) / slide⌋ · slide arrivals; 8.18 with a slide of
+        one."""
+        arrived = [row for _, row in self._arrivals(plan, t)]
+        return Counter(_last(arrived, plan.rows, plan.slide))
+
+    def _partitioned_window(self, plan: PartitionedWindow, t: int) -> Snapshot:
+        """8.19: the union of the count windows over every partition."""
+        keys = [self._compiled(key, plan.input.schema) for key in plan.keys]
+        partitions: dict[Row | None, list[Row]] = defaultdict(list)
+        for _, row in self._arrivals(plan, t):
+            partitions[self._row(keys, row)].append(row)
+        windows = (Counter(_last(p, plan.rows, plan.slide)) for p in partitions.values())
+        return reduce(operator.add, windows, Counter())
+
+    def _arrivals(self, plan: CountWindow | PartitionedWindow, t: int) -> list[Arrival]:
+        """The rows of every granule up to t, one after the other; ties by the window's order."""
+        order = [self._compiled(expression, plan.input.schema) for expression in plan.order]
+        arrivals: list[Arrival] = []
+        for start, stop in self._pieces(plan.input, self.beginning, t):
+            rows = sorted(
+                self.snapshot(plan.input, start).elements(),
+                key=lambda row: [order_key(column(row)) for column in order],
+            )
+            if rows:
+                grid = range(_up(start, plan.granule), stop, plan.granule)
+                arrivals += [(instant, row) for instant in grid for row in rows]
+        return arrivals
+
+    def _sum(self, plan: Plan, first: int, last: int, granule: int) -> Snapshot:
+        """Σ S(u) over the instants u of the grid in [first, last]."""
+        bag: Snapshot = Counter()
+        for start, stop in self._pieces(plan, first, last):
+            times = len(range(_up(start, granule), stop, granule))
+            for e, n in self.snapshot(plan, start).items() if times else ():
+                bag[e] += n * times
+        return bag
+
+    def _pieces(self, plan: Plan, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The pieces [start, stop) of [first, last] in which the snapshot does not change."""
+        if first <= last:
+            inner = (c for c in self.changes(plan) if first < c <= last)
+            yield from pairwise([first, *inner, last + 1])
+
+    # --- where snapshots can change --------------------------------------------------------------
+
+    def changes(self, plan: Plan) -> list[int]:
+        """Instants, ascending, that include every one at which the snapshot changes."""
+        if id(plan) not in self._changes:
+            self._changes[id(plan)] = sorted(set(self._change_candidates(plan)))
+        return self._changes[id(plan)]
+
+    def _change_candidates(self, plan: Plan) -> Iterator[int]:
+        match plan:
+            case Source():
+                for element in self.inputs[plan.stream]:
+                    yield from (element.start, element.end)
+            case Istream() | Dstream():
+                for c in self.changes(plan.input):
+                    yield from (c, c + 1)
+            case Granularity():
+                for c in self.changes(plan.input):
+                    yield _up(c, plan.granule)
+            case TimeWindow():
+                yield from self._time_window_changes(plan)
+            case CountWindow() | PartitionedWindow():
+                yield from self._count_window_changes(plan)
+            case _:
+                for child in plan.inputs:
+                    yield from self.changes(child)
+
+    def _time_window_changes(self, plan: TimeWindow) -> Iterator[int]:
+        """Algorithm 18: when the row of an instant comes into the window and when it leaves."""
+        g, a = plan.granule, _in_granules(plan.slide, plan)
+        w = _in_granules(plan.size, plan)
+        for instant in self._occupied(plan, w + 2 * a):
+            k = instant // g
+            yield ((k + a) // a * a - 1) * g
+            yield min(((k + w + a) // a * a - 1) * g, INFINITY)
+
+    def _count_window_changes(self, plan: CountWindow | PartitionedWindow) -> Iterator[int]:
+        """The window moves with arrivals only."""
+        instants = list(self._occupied(plan, plan.rows + 2 * plan.slide))
+        yield from instants
+        if instants and self.snapshot(plan.input, INFINITY - 1):
+            last = instants[-1]
+            after = [self._definition(plan, last + i * plan.granule) for i in range(plan.slide + 1)]
+            if any(window != after[0] for window in after):
+                raise _unsettled()
+
+    def _occupied(
+        self, plan: TimeWindow | CountWindow | PartitionedWindow, memory: int
+    ) -> Iterator[int]:
+        """The instants of the grid at which the window's input has rows. Where it has them for
+        ever, as many granules of that as the window remembers: then it has settled."""
+        g = plan.granule
+        for start, stop in self._pieces(plan.input, self.beginning, INFINITY - 1):
+            if self.snapshot(plan.input, start):
+                if stop == INFINITY:
+                    if memory >= INFINITY:
+                        raise _unsettled()
+                    stop = start + (memory + 1) * g
+                yield from range(_up(start, g), stop, g)
+
+    # --- expressions -----------------------------------------------------------------------------
+
+    def _compiled(self, expression: Expression, schema: Schema) -> Evaluator:
+        key = id(expression), id(schema)
+        if key not in self._evaluators:
+            self._evaluators[key] = evaluator(expression, schema, self.functions)
+        return self._evaluators[key]
+
+    def _value(self, column: Evaluator, row: Row) -> object:
+        """The value, or NULL and a note in `errors` where it cannot be computed."""
+        try:
+            return column(row)
+        except EvaluationError as error:
+            self.errors[row, str(error)] = None
+            return None
+
+    def _row(self, columns: Sequence[Evaluator], row: Row) -> Row | None:
+        """The values of several expressions; None where one of them fails."""
+        try:
+            return tuple(column(row) for column in columns)
+        except EvaluationError as error:
+            self.errors[row, str(error)] = None
+            return None
+
+
+def _last(rows: list[Row], count: int, slide: int) -> list[Row]:
+    end = len(rows) // slide * slide
+    return rows[max(end - count, 0) : end]
+
+
+def _up(instant: int, granule: int) -> int:
+    """The first instant of the grid at or after this one."""
+    return instant if instant == INFINITY else -(-instant // granule) * granule
+
+
+def _in_granules(chronons: int, window: TimeWindow) -> int:
+    return chronons if chronons == INFINITY else max(chronons // window.granule, 1)
+
+
+def _unsettled() -> QueryError:
+    return QueryError(
+        "the answer never settles: a window keeps moving over rows that are valid for ever",
+        help="ask for a snapshot at an instant, or bound the window below",
+    )

@@ -1,0 +1,74 @@
+"""Time: an int64 count of chronons, and what a duration means on a stream's time line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pyarrow as pa
+
+INFINITY = 2**63 - 1
+
+MICROSECONDS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+}
+
+
+def unit_named(word: str) -> str | None:
+    """The unit a word stands for: `minutes` and `MINUTE` are MINUTE; None if it is no unit."""
+    singular = word.upper().removesuffix("S")
+    return singular if singular in MICROSECONDS else None
+
+
+def plus(instant: int, distance: int) -> int:
+    """`instant + distance`, never beyond INFINITY."""
+    return min(instant + distance, INFINITY)
+
+
+@dataclass(frozen=True)
+class TimeDomain:
+    """The time line of a stream: its type, and how many microseconds one chronon lasts.
+
+    `microseconds` is None for raw units, where only bare numbers are durations.
+    """
+
+    type: pa.DataType
+    microseconds: int | None
+
+    def describe(self) -> str:
+        if pa.types.is_timestamp(self.type):
+            return "TIMESTAMP time"
+        if self.microseconds is None:
+            return "BIGINT time in raw units"
+        unit = next(unit for unit, size in MICROSECONDS.items() if size == self.microseconds)
+        return f"BIGINT time in {unit}S"
+
+    def chronons(self, amount: Fraction, unit: str | None) -> int | None:
+        """How many chronons `amount unit` lasts; None if that is no whole number of them.
+
+        A bare number counts chronons. A unit on raw time must be refused by the caller.
+        """
+        if unit is not None:
+            assert self.microseconds is not None, "units on raw time are refused before"
+            amount = amount * MICROSECONDS[unit] / self.microseconds
+        return int(amount) if amount.denominator == 1 else None
+
+    def format(self, chronons: int) -> str:
+        """A duration as one writes it: the largest unit that divides it."""
+        if self.microseconds is None:
+            return str(chronons)
+        total = chronons * self.microseconds
+        for unit, size in reversed(MICROSECONDS.items()):
+            if total % size == 0:
+                count = total // size
+                return f"{count} {unit}" if count == 1 else f"{count} {unit}S"
+        raise AssertionError("a microsecond divides everything")
+
+
+TIMESTAMP_TIME = TimeDomain(pa.timestamp("us"), 1)
+RAW_TIME = TimeDomain(pa.int64(), None)

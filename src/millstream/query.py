@@ -1,0 +1,171 @@
+"""A registered query: run it, look at an instant of it, explain it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.catalog import RegisteredQuery
+from millstream.data import LAST_TIMESTAMP
+from millstream.errors import Diagnostic, NotYetError, QueryError
+from millstream.logical.elements import Element, row_key
+from millstream.logical.functions import EvaluationError, cast
+from millstream.logical.plan import Plan, Rstream, Schema
+from millstream.logical.reference import Reference
+from millstream.logical.text import plan_json, plan_text
+from millstream.logical.time import INFINITY
+from millstream.sql.scalar import microseconds_of
+
+if TYPE_CHECKING:
+    from millstream.session import Session
+
+
+class Query:
+    """What `session.sql("SELECT …")` gives."""
+
+    def __init__(
+        self,
+        session: Session,
+        entry: RegisteredQuery,
+        emit: str,
+        warnings: tuple[Diagnostic, ...],
+    ) -> None:
+        self._session = session
+        self._entry = entry
+        self.emit = emit
+        self.warnings = warnings
+        #: Rows that could not be evaluated in the last run, each with its message.
+        self.errors: list[tuple[tuple[object, ...], str]] = []
+
+    @property
+    def name(self) -> str:
+        return self._entry.name
+
+    @property
+    def plan(self) -> Plan:
+        return self._entry.plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer itself, without those that say when it holds."""
+        return pa.schema([(field.name, field.type) for field in self.plan.schema])
+
+    def __repr__(self) -> str:
+        return f"<Query {self.name}: {self._entry.text}>"
+
+    def explain(self, format: str = "text", costs: bool = False) -> str:
+        """The plan as text, or as JSON with `format="json"`."""
+        if costs:
+            raise NotYetError("costs are not estimated yet", help="leave costs=True out")
+        if format == "json":
+            return json.dumps(plan_json(self.plan), indent=2, ensure_ascii=False)
+        if format != "text":
+            raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')
+        return plan_text(self.plan)
+
+    def run(self) -> pa.Table:
+        """The whole answer over bounded input.
+
+        EMIT FINAL gives `valid_from` and `valid_to` beside each row; EMIT CHANGES gives the rows
+        that come (`change` > 0) and go (`change` < 0) with the instant `at` which they do.
+        """
+        reference = self._reference()
+        elements = reference.result()
+        self._note_errors(reference)
+        if self.emit == "CHANGES":
+            return self._changes(elements)
+        return self._final(elements)
+
+    def snapshot(self, at: int | str | datetime.datetime | datetime.date) -> pa.Table:
+        """The answer at one instant; a row that holds n times is there n times."""
+        reference = self._reference()
+        bag = reference.answer(self._instant(at))
+        self._note_errors(reference)
+        rows = sorted(bag.elements(), key=row_key)
+        return _table(self.plan.schema, rows)
+
+    def _reference(self) -> Reference:
+        return Reference(
+            self.plan,
+            self._session._inputs(self.plan),
+            self._session.catalog.functions,
+            self._session.catalog.aggregates,
+        )
+
+    def _note_errors(self, reference: Reference) -> None:
+        self.errors = list(reference.errors)
+        if self.errors and self._session.on_error == "stop":
+            row, message = self.errors[0]
+            raise QueryError(f'query "{self.name}" failed on row {row}: {message}')
+
+    def _instant(self, at: object) -> int:
+        domain = self.plan.domain
+        if isinstance(at, int) and not isinstance(at, bool):
+            return at
+        if pa.types.is_timestamp(domain.type):
+            if isinstance(at, datetime.datetime):
+                return microseconds_of(at)
+            if isinstance(at, datetime.date):
+                at = at.isoformat()
+            if isinstance(at, str):
+                try:
+                    return int(cast(at, types.STRING, types.TIMESTAMP))
+                except EvaluationError:
+                    pass
+        raise QueryError(
+            f"{at!r} is not an instant of {domain.describe()}",
+            help="pass a number of chronons, or a datetime or text for TIMESTAMP time",
+        )
+
+    def _final(self, elements: list[Element]) -> pa.Table:
+        if isinstance(self.plan, Rstream):
+            elements = [piece for e in elements for piece in _granules(e, self.plan.granule)]
+        pieces = [element for element in elements for _ in range(element.weight)]
+        table = _table(self.plan.schema, [piece.row for piece in pieces])
+        table = table.append_column("valid_from", self._times([p.start for p in pieces]))
+        return table.append_column("valid_to", self._times([p.end for p in pieces]))
+
+    def _changes(self, elements: list[Element]) -> pa.Table:
+        changes: dict[tuple[int, Any], int] = {}
+        for element in elements:
+            for at, change in ((element.start, element.weight), (element.end, -element.weight)):
+                if at < INFINITY:
+                    changes[at, element.row] = changes.get((at, element.row), 0) + change
+        ordered = sorted(
+            ((at, row, change) for (at, row), change in changes.items() if change),
+            key=lambda item: (item[0], row_key(item[1])),
+        )
+        table = _table(self.plan.schema, [row for _, row, _ in ordered])
+        table = table.append_column("at", self._times([at for at, _, _ in ordered]))
+        counts = pa.array([change for _, _, change in ordered], pa.int64())
+        return table.append_column("change", counts)
+
+    def _times(self, instants: list[int]) -> pa.Array:
+        domain = self.plan.domain
+        if pa.types.is_timestamp(domain.type):
+            instants = [min(instant, LAST_TIMESTAMP) for instant in instants]
+        return types.to_arrow(instants, domain.type)
+
+
+def _granules(element: Element, granule: int) -> Iterator[Element]:
+    """One element a granule; what is valid for ever cannot be cut."""
+    start = element.start
+    while start < element.end and element.end < INFINITY:
+        end = min((start // granule + 1) * granule, element.end)
+        yield Element(element.row, start, end, element.weight)
+        start = end
+    if element.end == INFINITY:
+        yield element
+
+
+def _table(schema: Schema, rows: list[Any]) -> pa.Table:
+    columns = [
+        types.to_arrow([row[index] for row in rows], field.type)
+        for index, field in enumerate(schema)
+    ]
+    return pa.table(columns, names=[field.name for field in schema])

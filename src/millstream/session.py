@@ -1,0 +1,422 @@
+"""The public face: a session has streams, functions and queries.
+
+>>> import millstream as ms
+>>> session = ms.Session()
+>>> session.stream("Bid", [{"t": 1, "price": 5}, {"t": 3, "price": 9}], time="t")
+>>> query = session.sql("SELECT MAX(price) AS best FROM Bid WINDOW(RANGE 4)")
+>>> query.run().to_pylist()[:2]
+[{'best': 5, 'valid_from': 1, 'valid_to': 3}, {'best': 9, 'valid_from': 3, 'valid_to': 7}]
+>>> query.snapshot(2).to_pylist()
+[{'best': 5}]
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from millstream import types
+from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
+from millstream.data import elements_of, schema_of, table_of
+from millstream.errors import (
+    BindError,
+    CatalogError,
+    DataError,
+    MillstreamError,
+    NotYetError,
+    ParseError,
+    QueryError,
+    did_you_mean,
+    located,
+    render,
+)
+from millstream.logical import aggregates, functions
+from millstream.logical.elements import Element
+from millstream.logical.evaluate import UserAggregate, UserFunction
+from millstream.logical.plan import Field, Plan, Schema, Source
+from millstream.logical.time import MICROSECONDS, TIMESTAMP_TIME, TimeDomain, unit_named
+from millstream.query import Query
+from millstream.sql import statements as syntax
+from millstream.sql.binder import bind_query
+from millstream.sql.clauses import UNITS, Duration, parse_duration
+from millstream.sql.parser import parse
+from millstream.sql.tokens import Name
+from millstream.sql.windows import chronons
+
+Connect = Callable[..., Any]
+
+
+class MillstreamWarning(UserWarning):
+    """Something in a query that its author should know, such as state that grows for ever."""
+
+
+class Session:
+    """Streams, queries and functions that know each other.
+
+    `strict` turns state that grows for ever into an error; `on_error="stop"` ends a query at the
+    first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
+    """
+
+    def __init__(
+        self, engine: str = "reference", *, strict: bool = False, on_error: str = "skip"
+    ) -> None:
+        if engine in ("local", "spark"):
+            raise NotYetError(
+                f'engine "{engine}" is not built yet', help='use Session(engine="reference")'
+            )
+        if engine != "reference":
+            raise QueryError(
+                f'engine "{engine}" does not exist', help='use Session(engine="reference")'
+            )
+        if on_error not in ("skip", "stop"):
+            raise QueryError(f'on_error is "skip" or "stop", not "{on_error}"')
+        self.engine = engine
+        self.strict = strict
+        self.on_error = on_error
+        self.catalog = Catalog()
+        self.queries: dict[str, Query] = {}
+        self._data: dict[str, list[Element]] = {}
+        self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None]] = {}
+
+    # --- streams ---------------------------------------------------------------------------------
+
+    def stream(
+        self,
+        name: str,
+        data: object,
+        time: str | tuple[str, str] | None = None,
+        *,
+        delay: str | int | None = None,
+        idle: str | int | None = None,
+        unit: str | None = None,
+        schema: Mapping[str, str | pa.DataType] | pa.Schema | None = None,
+    ) -> None:
+        """Register bounded data as a stream.
+
+        `data` is an Arrow table or batches, a pandas or Polars frame, or an iterable of rows
+        (dictionaries, or tuples with `schema`). `time` names the column that orders it, or the two
+        columns between which each row is valid. Rows are sorted by time first.
+        """
+        declared = None if schema is None else _declared_schema(schema)
+        table = table_of(data, declared, name)
+        columns = declared if declared is not None else schema_of(table, name)
+        times = () if time is None else (time,) if isinstance(time, str) else tuple(time)
+        domain = _domain(columns, [Name(column) for column in times], unit, name)
+        stream = Stream(
+            name,
+            columns,
+            domain,
+            tuple(column_named(columns, Name(column), name).name for column in times),
+            _length(delay, domain, "the delay") or 0,
+            _length(idle, domain, "the idle time"),
+            bounded=True,
+        )
+        elements = elements_of(stream, table)
+        self.catalog.add_stream(stream)
+        self._data[stream.name] = elements
+
+    def source(
+        self, name: str, connect: Connect, decode: Callable[[Any], Any] | None = None
+    ) -> None:
+        """Register a connector: `CREATE STREAM … SOURCE name(…)` calls `connect` with its values
+        and options; `decode` makes a row of each item that gives."""
+        self._connectors[name.lower()] = connect, decode
+
+    # --- functions -------------------------------------------------------------------------------
+
+    def function(
+        self, name: str, function: Callable[..., pa.Array], *, returns: str | pa.DataType
+    ) -> None:
+        """Register a scalar function: pyarrow arrays in, one pyarrow array of that length out."""
+        self._check_function_name(name)
+        result = _type(returns)
+        self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, result)
+
+    def aggregate(
+        self,
+        name: str,
+        init: Callable[..., object],
+        merge: Callable[[object, object], object],
+        eval: Callable[[object], object],
+        *,
+        remove: Callable[[object, object], object] | None = None,
+        returns: str | pa.DataType,
+    ) -> None:
+        """Register an aggregate: `init(value…)` makes a partial aggregate of one row, `merge` joins
+        two of them in any order, `eval` gives the value; `remove` undoes a merge."""
+        self._check_function_name(name)
+        self.catalog.aggregates[name.lower()] = UserAggregate(
+            name.lower(), init, merge, eval, _type(returns), remove
+        )
+
+    def _check_function_name(self, name: str) -> None:
+        if not name.isidentifier():
+            raise CatalogError(f'"{name}" is not a name for a function')
+        taken = functions.lookup(name.lower()) or aggregates.lookup(name.lower())
+        if taken is not None:
+            raise CatalogError(f'function "{name}" is built in', help="choose another name")
+
+    # --- statements ------------------------------------------------------------------------------
+
+    def sql(self, text: str, /, **parameters: object) -> Any:
+        """Run the statements of `text`; the result is that of the last one.
+
+        A SELECT gives a `Query`, registered and not started; SHOW gives an Arrow table.
+        `:name` in the text stands for the value of the parameter `name`.
+        """
+        return self.run_script(text, None, parameters)
+
+    def run_script(
+        self, text: str, file: str | None = None, parameters: Mapping[str, object] | None = None
+    ) -> Any:
+        """As `sql`, with the name of the file that messages show."""
+        result = None
+        with located(text, file):
+            for statement in parse(text, parameters or {}):
+                result = self._execute(statement, text, file, parameters or {})
+        return result
+
+    def _execute(
+        self,
+        statement: syntax.Statement,
+        text: str,
+        file: str | None,
+        parameters: Mapping[str, object],
+    ) -> Any:
+        match statement:
+            case syntax.CreateStream():
+                self.catalog.add_stream(_declared(statement), statement.name.span)
+            case syntax.CreateDerivedStream():
+                self._create_derived(statement, parameters)
+            case syntax.Select(query=query) | syntax.InsertInto(query=query):
+                return self._register(query, str(statement), text, file, parameters)
+            case syntax.Drop(kind="STREAM", name=name):
+                stream = self.catalog.stream(name)
+                self.catalog.drop_stream(name)
+                self._data.pop(stream.name, None)
+            case syntax.Drop(name=name):
+                del self.queries[self.catalog.drop_query(name).name]
+            case syntax.Stop(name=name):
+                self._stop(name)
+            case syntax.Show(what="STREAMS"):
+                return self._show_streams()
+            case syntax.Show():
+                return self._show_queries()
+        return None
+
+    def _create_derived(
+        self, statement: syntax.CreateDerivedStream, parameters: Mapping[str, object]
+    ) -> None:
+        query = statement.query
+        if query.emit is not None:
+            raise BindError(
+                "EMIT belongs to a query, not to a derived stream",
+                query.emit_span,
+                "write EMIT in the query that reads the stream",
+            )
+        if self.catalog.find_stream(statement.name) is not None:
+            raise CatalogError(
+                f'stream "{statement.name.text}" exists already',
+                statement.name.span,
+                f"drop it first: DROP STREAM {statement.name.text}",
+            )
+        bound = bind_query(query, self.catalog, parameters, self.strict)
+        self.catalog.add_stream(
+            DerivedStream(statement.name.text, bound.plan, str(query)),
+            statement.name.span,
+            bound.depends_on,
+        )
+
+    def _register(
+        self,
+        query: syntax.Query,
+        statement: str,
+        text: str,
+        file: str | None,
+        parameters: Mapping[str, object],
+    ) -> Query:
+        bound = bind_query(query, self.catalog, parameters, self.strict)
+        for warning in bound.warnings:
+            warnings.warn(render(warning, text, file), MillstreamWarning, stacklevel=5)
+        entry = RegisteredQuery(
+            self.catalog.new_query_name(), bound.plan, statement, bound.depends_on
+        )
+        self.catalog.add_query(entry)
+        registered = Query(self, entry, bound.emit, bound.warnings)
+        self.queries[entry.name] = registered
+        return registered
+
+    def _stop(self, name: Name) -> None:
+        query = self.catalog.query(name)
+        if query.state != "running":
+            raise CatalogError(
+                f'query "{query.name}" is not running', name.span, "DROP QUERY removes it"
+            )
+
+    def _show_streams(self) -> pa.Table:
+        rows = [
+            {
+                "name": stream.name,
+                "kind": "derived" if isinstance(stream, DerivedStream) else "source",
+                "columns": ", ".join(
+                    f"{column.name} {types.sql_name(column.type)}" for column in stream.columns
+                ),
+                "time": _time_text(stream),
+            }
+            for stream in self.catalog.streams
+        ]
+        text = pa.string()
+        fields = [("name", text), ("kind", text), ("columns", text), ("time", text)]
+        return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+    def _show_queries(self) -> pa.Table:
+        rows = [
+            {"name": query.name, "state": query.state, "query": query.text}
+            for query in self.catalog.queries
+        ]
+        fields = [("name", pa.string()), ("state", pa.string()), ("query", pa.string())]
+        return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+    # --- inputs ----------------------------------------------------------------------------------
+
+    def _inputs(self, plan: Plan) -> dict[str, list[Element]]:
+        """The elements of every source of a plan."""
+        names = {node.stream for node in plan.walk() if isinstance(node, Source)}
+        return {name: self._elements(name) for name in sorted(names)}
+
+    def _elements(self, name: str) -> list[Element]:
+        if name in self._data:
+            return self._data[name]
+        stream = self.catalog.stream(Name(name, quoted=True))
+        assert isinstance(stream, Stream)
+        assert stream.connector is not None
+        connector = stream.connector.name.text
+        found = self._connectors.get(connector.lower())
+        if found is None:
+            raise QueryError(
+                f'stream "{name}" cannot be read: connector "{connector}" does not exist',
+                help=did_you_mean(connector, self._connectors)
+                or "register it with session.source(name, connect, decode)",
+            )
+        connect, decode = found
+        try:
+            data = connect(*stream.connector.values, **dict(stream.connector.options))
+            rows = data if decode is None else [decode(item) for item in data]
+        except MillstreamError:
+            raise
+        except Exception as error:  # whatever the connector raises is told as the stream's error
+            raise DataError(f'stream "{name}" cannot be read: {error}') from error
+        return elements_of(stream, table_of(rows, stream.columns, name))
+
+
+def _declared(statement: syntax.CreateStream) -> Stream:
+    """The stream that a CREATE STREAM declares."""
+    name = statement.name.text
+    columns: list[Field] = []
+    for column in statement.columns:
+        if any(column.name.text.lower() == other.name.lower() for other in columns):
+            raise BindError(f'column "{column.name.text}" is declared twice', column.name.span)
+        if column.name.text.startswith("$"):
+            raise BindError('the name of a column cannot begin with "$"', column.name.span)
+        columns.append(Field(column.name.text, column.type, nullable=column.nullable))
+    ordering, validity = statement.ordering, statement.validity
+    times: list[Name] = []
+    unit = None
+    if ordering is not None:
+        times, unit = [ordering.column], ordering.unit
+    elif validity is not None:
+        times, unit = [validity.start, validity.end], validity.unit
+    domain = _domain(tuple(columns), times, unit, name)
+    statistics = {s.kind: s.value for s in statement.statistics if s.column is None}
+    distinct = tuple(
+        (column_named(tuple(columns), s.column, name).name, s.value)
+        for s in statement.statistics
+        if s.column is not None
+    )
+    return Stream(
+        name,
+        tuple(columns),
+        domain,
+        tuple(column_named(tuple(columns), column, name).name for column in times),
+        _chronons(ordering.delay, domain, "the delay") if ordering and ordering.delay else 0,
+        _chronons(ordering.idle, domain, "the idle time") if ordering and ordering.idle else None,
+        statement.source,
+        statistics.get("rate"),
+        distinct,
+    )
+
+
+def _domain(columns: Schema, times: list[Name], unit: str | None, stream: str) -> TimeDomain:
+    """The time line that the time columns have."""
+    found = []
+    for name in times:
+        column = column_named(columns, name, stream)
+        if pa.types.is_timestamp(column.type):
+            if unit is not None:
+                raise BindError(
+                    f'column "{column.name}" is a TIMESTAMP, which has its own unit',
+                    name.span,
+                    "leave UNIT out",
+                )
+            found.append(TIMESTAMP_TIME)
+        elif column.type == types.BIGINT:
+            found.append(TimeDomain(types.BIGINT, _unit_size(unit)))
+        else:
+            raise BindError(
+                f'column "{column.name}" is {types.sql_name(column.type)} and cannot order the '
+                "stream",
+                name.span,
+                "time is a TIMESTAMP, or a BIGINT of raw units",
+            )
+    if len(set(found)) > 1:
+        raise BindError(f'the times of stream "{stream}" have different types', times[0].span)
+    return found[0] if found else TIMESTAMP_TIME
+
+
+def _unit_size(unit: str | None) -> int | None:
+    if unit is None:
+        return None
+    word = unit_named(unit)
+    if word is None:
+        raise BindError(f'"{unit}" is not a unit of time', help=f"write {UNITS}")
+    return MICROSECONDS[word]
+
+
+def _chronons(duration: Duration, domain: TimeDomain, what: str) -> int:
+    return 0 if duration.amount == 0 else chronons(duration, domain, what)
+
+
+def _length(value: str | int | None, domain: TimeDomain, what: str) -> int | None:
+    if value is None:
+        return None
+    return _chronons(parse_duration(str(value)), domain, what)
+
+
+def _declared_schema(schema: Mapping[str, str | pa.DataType] | pa.Schema) -> Schema:
+    if isinstance(schema, pa.Schema):
+        schema = {field.name: field.type for field in schema}
+    return tuple(Field(name, _type(given)) for name, given in schema.items())
+
+
+def _type(given: str | pa.DataType) -> pa.DataType:
+    try:
+        if isinstance(given, pa.DataType):
+            return types.from_arrow(given)
+        return types.from_sql(exp.DataType.build(given, dialect="spark"))
+    except (ValueError, SqlglotError):
+        raise ParseError(f'"{given}" is not a type') from None
+
+
+def _time_text(stream: Stream | DerivedStream) -> str:
+    if isinstance(stream, DerivedStream):
+        return stream.plan.domain.describe()
+    if not stream.time:
+        return "time of arrival"
+    if len(stream.time) == 2:
+        return f"valid from {stream.time[0]} to {stream.time[1]}"
+    return stream.time[0]

@@ -1,0 +1,254 @@
+"""From a parsed query to a logical plan: names, types and rules are checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from millstream import types
+from millstream.catalog import Catalog
+from millstream.errors import BindError, Diagnostic, Span, listed
+from millstream.logical.analysis import first_only_now, growing
+from millstream.logical.plan import (
+    Aggregate,
+    Difference,
+    Distinct,
+    Intersection,
+    Join,
+    Map,
+    Named,
+    Plan,
+    TopN,
+    Union,
+    rename,
+)
+from millstream.logical.time import TimeDomain
+from millstream.sql.scalar import ScalarBinder
+from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
+from millstream.sql.select import (
+    SelectBinder,
+    complete_order,
+    limit_of,
+    output_named,
+    sort_key,
+)
+from millstream.sql.statements import Query
+
+RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")
+
+_SET_OPERATIONS: dict[type[exp.Expression], type[Plan]] = {
+    exp.Union: Union,
+    exp.Except: Difference,
+    exp.Intersect: Intersection,
+}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A query's plan, the streams it reads, and what its author should know."""
+
+    plan: Plan
+    emit: str
+    depends_on: frozenset[str]
+    warnings: tuple[Diagnostic, ...]
+
+
+def bind_query(
+    query: Query,
+    catalog: Catalog,
+    parameters: Mapping[str, object] | None = None,
+    strict: bool = False,
+) -> Bound:
+    statement = StatementBinder(catalog, parameters or {})
+    try:
+        plan = statement.query(query.tree, None, {})
+    except RecursionError:
+        raise BindError("the query is nested too deeply", query.span) from None
+    _check_output_names(query, plan)
+    return Bound(
+        plan,
+        query.emit or "FINAL",
+        frozenset(statement.used),
+        tuple(_warnings(plan, query, strict)),
+    )
+
+
+class StatementBinder:
+    """What all parts of one statement share: the catalog, parameters, unused names, and the one
+    time line that its streams must have."""
+
+    def __init__(self, catalog: Catalog, parameters: Mapping[str, object]) -> None:
+        self.catalog = catalog
+        self.parameters = parameters
+        self.used: dict[str, TimeDomain] = {}
+        self._taken: set[str] = set()
+
+    def fresh(self, base: str) -> str:
+        """`base`, or `base_2` and so on where the statement has used it."""
+        name, number = base, 1
+        while name.lower() in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name.lower())
+        return name
+
+    def note_use(self, stream: str, domain: TimeDomain, span: Span | None) -> None:
+        for other, known in self.used.items():
+            if known != domain:
+                raise BindError(
+                    f'streams "{other}" and "{stream}" have different times: '
+                    f"{known.describe()} and {domain.describe()}",
+                    span,
+                    "all streams of a query share one time type and unit",
+                )
+        self.used[stream] = domain
+
+    def query(self, tree: exp.Expression, outer: Scope | None, tables: Mapping[str, Plan]) -> Plan:
+        """The plan of a query; its output columns have no qualifier."""
+        tables = self._with(tree, tables)
+        if isinstance(tree, exp.Subquery):
+            refuse_others(tree, ("this", "with", "order", "limit"), "a query")
+            if tree.args.get("order") is None and tree.args.get("limit") is None:
+                return self.query(tree.this, outer, tables)
+            return self._top(tree, self.query(tree.this, outer, tables))
+        if isinstance(tree, exp.SetOperation):
+            return self._set_operation(tree, outer, tables)
+        if isinstance(tree, exp.Select):
+            return SelectBinder(self, tree, outer, tables).bind()
+        raise BindError("expected a SELECT", span_of(tree))
+
+    def _with(self, tree: exp.Expression, tables: Mapping[str, Plan]) -> Mapping[str, Plan]:
+        clause = part(tree, "with")
+        if clause is None:
+            return tables
+        if clause.args.get("recursive"):
+            raise BindError("WITH RECURSIVE is not supported", span_of(clause))
+        named = dict(tables)
+        for entry in clause.expressions:
+            refuse_others(entry, ("this", "alias"), "WITH")
+            name = name_of(entry.args["alias"].this)
+            if any(name.matches(other) for other in named if other not in tables):
+                raise BindError(f'WITH names "{name.text}" twice', name.span)
+            plan = self.query(entry.this, None, named)
+            columns = [column.name for column in entry.args["alias"].args.get("columns") or []]
+            if columns:
+                plan = _renamed(plan, columns, name.span)
+            named[name.text] = plan
+        return named
+
+    def _set_operation(
+        self, tree: exp.SetOperation, outer: Scope | None, tables: Mapping[str, Plan]
+    ) -> Plan:
+        refuse_others(tree, ("this", "expression", "distinct", "with", "order", "limit"), "a query")
+        left = self.query(_side(tree.this), outer, tables)
+        right = self.query(_side(tree.expression), outer, tables)
+        left, right = self._aligned(tree, left, right)
+        node = _SET_OPERATIONS[type(tree)]
+        plan: Plan
+        if not tree.args.get("distinct"):
+            plan = node(left, right)  # type: ignore[call-arg]
+        elif node is Difference:
+            plan = Difference(Distinct(left), Distinct(right))
+        else:
+            plan = Distinct(node(left, right))  # type: ignore[call-arg]
+        return self._top(tree, plan)
+
+    def _aligned(self, tree: exp.SetOperation, left: Plan, right: Plan) -> tuple[Plan, Plan]:
+        """Both sides cast to common types, column by column."""
+        word = type(tree).__name__.upper()
+        if len(left.schema) != len(right.schema):
+            raise BindError(
+                f"the sides of {word} have {len(left.schema)} and {len(right.schema)} columns",
+                span_of(tree.expression),
+            )
+        common = []
+        for number, (a, b) in enumerate(zip(left.schema, right.schema, strict=True), 1):
+            type_ = types.common_type(a.type, b.type)
+            if type_ is None:
+                raise BindError(
+                    f"column {number} of {word} is {types.sql_name(a.type)} on one side and "
+                    f"{types.sql_name(b.type)} on the other",
+                    span_of(tree.expression),
+                    "cast one of them with CAST(… AS …)",
+                )
+            common.append(type_)
+        return _cast_columns(left, common), _cast_columns(right, common)
+
+    def _top(self, tree: exp.Expression, plan: Plan) -> Plan:
+        limit = limit_of(tree)
+        if limit is None:
+            return plan
+        columns = [field.column for field in plan.schema]
+        keys = []
+        for item in tree.args["order"].expressions:
+            column = output_named(item.this, columns)
+            if column is None:
+                raise BindError(
+                    "ORDER BY of a set operation names output columns only",
+                    span_of(item),
+                    f"the columns are {listed(column.name for column in columns)}",
+                )
+            keys.append(sort_key(item, column))
+        return TopN(plan, limit, complete_order(keys, columns))
+
+
+def _side(tree: exp.Expression) -> exp.Expression:
+    """A side of a set operation; brackets around it that name nothing mean nothing."""
+    while isinstance(tree, exp.Subquery) and {k for k, v in tree.args.items() if v} == {"this"}:
+        tree = tree.this
+    return tree
+
+
+def _cast_columns(plan: Plan, targets: list[object]) -> Plan:
+    if [field.type for field in plan.schema] == targets:
+        return plan
+    outputs = tuple(
+        Named(ScalarBinder.cast(field.column, target), field.name, field.qualifier)
+        for field, target in zip(plan.schema, targets, strict=True)
+    )
+    return Map(plan, outputs)
+
+
+def _renamed(plan: Plan, columns: list[str], span: Span | None) -> Plan:
+    if len(columns) != len(plan.schema):
+        raise BindError(
+            f"WITH names {len(columns)} columns, but there are {len(plan.schema)}", span
+        )
+    return rename(plan, [("", column) for column in columns])
+
+
+def _check_output_names(query: Query, plan: Plan) -> None:
+    for field in plan.schema:
+        if field.name.lower() in RESERVED_OUTPUTS:
+            raise BindError(
+                f'output column "{field.name}" has the name of a column that results bring along',
+                query.span,
+                f"give it another name with AS: {field.name} AS my_{field.name}",
+            )
+
+
+def _warnings(plan: Plan, query: Query, strict: bool) -> list[Diagnostic]:
+    found = []
+    node = first_only_now(plan)
+    if node is not None:
+        what = {Join: "a join", Distinct: "DISTINCT", Aggregate: "an aggregate"}[type(node)]
+        found.append(
+            Diagnostic(
+                f"{what} sees only rows of the same instant, because no stream below it has a "
+                "window",
+                query.span,
+                "write WINDOW(RANGE d) after the stream",
+                severity="warning",
+            )
+        )
+    for what, source in growing(plan):
+        message = (
+            f'{what} keeps every row of "{source.stream}" for ever, because its window is UNBOUNDED'
+        )
+        help = "write a bounded window such as WINDOW(RANGE 1 DAY)"
+        if strict:
+            raise BindError(message, query.span, help)
+        found.append(Diagnostic(message, query.span, help, severity="warning"))
+    return found

@@ -1,0 +1,420 @@
+"""From sqlglot's syntax nodes to calls of our functions.
+
+sqlglot gives most functions a node class of their own, gives synonyms the same one, wraps and
+reorders arguments, and differs between versions in what it knows. `call_of` and `aggregate_of`
+undo all that: they give the canonical name of the function and its arguments in the order it
+takes them. An argument they do not know is a ValueError, never dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+Call = tuple[str, list[exp.Expression]]
+
+# Node class: canonical name, then the keys of its arguments in our order. Classes are named by
+# text because older versions of sqlglot lack some; the rest is Anonymous there.
+_NODES = {
+    "And": "and this expression",
+    "Or": "or this expression",
+    "Not": "not this",
+    "EQ": "= this expression",
+    "NEQ": "<> this expression",
+    "LT": "< this expression",
+    "LTE": "<= this expression",
+    "GT": "> this expression",
+    "GTE": ">= this expression",
+    "NullSafeEQ": "<=> this expression",
+    "Add": "+ this expression",
+    "Sub": "- this expression",
+    "Mul": "* this expression",
+    "Div": "/ this expression",
+    "Mod": "% this expression",
+    "IntDiv": "div this expression",
+    "Neg": "negate this",
+    "DPipe": "|| this expression",
+    "Like": "like this expression",
+    "RegexpLike": "rlike this expression",
+    "If": "if this true false",
+    "Coalesce": "coalesce this expressions",
+    "Nullif": "nullif this expression",
+    "Nvl2": "nvl2 this true false",
+    "Greatest": "greatest this expressions",
+    "Least": "least this expressions",
+    "Abs": "abs this",
+    "Ceil": "ceil this decimals",
+    "Floor": "floor this decimals",
+    "Round": "round this decimals",
+    "Sqrt": "sqrt this",
+    "Exp": "exp this",
+    "Ln": "ln this",
+    "Pow": "power this expression",
+    "Sign": "sign this",
+    "Sin": "sin this",
+    "Cos": "cos this",
+    "Tan": "tan this",
+    "Asin": "asin this",
+    "Acos": "acos this",
+    "Atan": "atan this",
+    "Atan2": "atan2 this expression",
+    "Pi": "pi",
+    "Degrees": "degrees this",
+    "Radians": "radians this",
+    "IsNan": "isnan this",
+    "Nanvl": "nanvl this expression",
+    "Rand": "rand this",
+    "Upper": "upper this",
+    "Lower": "lower this",
+    "Length": "length this",
+    "Substring": "substring this start length",
+    "Left": "left this expression",
+    "Right": "right this expression",
+    "Concat": "concat expressions",
+    "ConcatWs": "concat_ws expressions",
+    "Replace": "replace this expression replacement",
+    "StartsWith": "startswith this expression",
+    "EndsWith": "endswith this expression",
+    "Contains": "contains this expression",
+    "StrPosition": "position substr this position",
+    "Reverse": "reverse this",
+    "Repeat": "repeat this times",
+    "Translate": "translate this from_ to",
+    "SplitPart": "split_part this delimiter part_index",
+    "Ascii": "ascii this",
+    "Unicode": "ascii this",
+    "Chr": "chr expressions",
+    "MD5": "md5 this",
+    "SHA2": "sha2 this length",
+    "Uuid": "uuid",
+    "Year": "year this",
+    "Quarter": "quarter this",
+    "Month": "month this",
+    "Day": "day this",
+    "DayOfMonth": "day this",
+    "DayOfWeek": "dayofweek this",
+    "DayOfYear": "dayofyear this",
+    "WeekOfYear": "weekofyear this",
+    "Hour": "hour this",
+    "Minute": "minute this",
+    "Second": "second this",
+    "DateDiff": "datediff this expression",
+    "TsOrDsToDate": "to_date this",
+    "UnixSeconds": "unix_seconds this",
+    "UnixMillis": "unix_millis this",
+    "UnixMicros": "unix_micros this",
+    "CurrentTimestamp": "current_timestamp this",
+    "CurrentDate": "current_date this",
+    "Array": "array expressions",
+    "ArraySize": "size this",
+    "ArrayContains": "array_contains this expression",
+}
+
+# Notes that sqlglot makes for other dialects; they do not change what Spark's text means.
+_NOTES = {
+    "big_int",
+    "bracket_notation",
+    "charset",
+    "coalesce",
+    "flatten",
+    "ignore_nulls",
+    "nulls_excluded",
+    "safe",
+    "typed",
+}
+
+# These wrap their argument in a conversion to DATE, which our functions do by themselves.
+_OF_DATES = {
+    "Year", "Month", "Day", "DayOfMonth", "DayOfWeek", "DayOfYear", "WeekOfYear", "DateDiff",
+}  # fmt: skip
+
+_SYNONYMS = {
+    "cardinality": "size",
+    "curdate": "current_date",
+    "isnull": "is null",
+    "now": "current_timestamp",
+}
+
+_EXTRACTS = {
+    **dict.fromkeys(("YEAR", "Y", "YEARS", "YR", "YRS"), "year"),
+    **dict.fromkeys(("QUARTER", "QTR"), "quarter"),
+    **dict.fromkeys(("MONTH", "MON", "MONS", "MONTHS"), "month"),
+    **dict.fromkeys(("WEEK", "W", "WEEKS"), "weekofyear"),
+    **dict.fromkeys(("DAY", "D", "DAYS"), "day"),
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), "dayofweek"),
+    "DOY": "dayofyear",
+    **dict.fromkeys(("HOUR", "H", "HOURS", "HR", "HRS"), "hour"),
+    **dict.fromkeys(("MINUTE", "M", "MIN", "MINS", "MINUTES"), "minute"),
+    **dict.fromkeys(("SECOND", "S", "SEC", "SECONDS", "SECS"), "extract_second"),
+}
+
+_TRUNCATIONS = {
+    "YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK", "DAY", "DD",
+    "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND",
+}  # fmt: skip
+
+
+def call_of(node: exp.Expression) -> Call | None:
+    """The scalar function or operator that a node calls, and its arguments; None for others.
+
+    CAST, IS, BETWEEN, IN, intervals and subqueries are no calls, nor are aggregates.
+    """
+    if node.args.get("negate"):
+        return "not", [_without(node, "negate")]
+    kind = type(node).__name__
+    if kind in _SPECIAL:
+        return _SPECIAL[kind](node)
+    if kind in _NODES:
+        name, *keys = _NODES[kind].split()
+        return name, _arguments(node, keys, unwrap=kind in _OF_DATES)
+    if isinstance(node, exp.Func) and not isinstance(node, (exp.AggFunc, *_NO_CALLS)):
+        return node.sql_name().lower(), _arguments(node, list(node.arg_types))
+    return None
+
+
+_NO_CALLS = (exp.Cast, exp.Exists, exp.Case, exp.Any, exp.All)
+
+
+def _arguments(
+    node: exp.Expression, keys: list[str], *, unwrap: bool = False
+) -> list[exp.Expression]:
+    """The arguments under these keys in order; a ValueError if the node has any other."""
+    known = {*keys, *_NOTES}
+    for key, value in node.args.items():
+        if key not in known and value not in (None, False, [], ""):
+            raise ValueError(f'"{node.sql(dialect="spark")}" is not supported')
+    found: list[exp.Expression] = []
+    for key in keys:
+        value = node.args.get(key)
+        values = value if isinstance(value, list) else [value]
+        found.extend(v for v in values if isinstance(v, exp.Expression))
+    return [_unwrapped(argument) for argument in found] if unwrap else found
+
+
+def _unwrapped(node: exp.Expression) -> exp.Expression:
+    wrapped = isinstance(node, exp.TsOrDsToDate) and not node.args.get("format")
+    inner = node.this if wrapped else node
+    assert isinstance(inner, exp.Expression)
+    return inner
+
+
+def _without(node: exp.Expression, key: str) -> exp.Expression:
+    positive = node.copy()
+    positive.set(key, None)
+    return positive
+
+
+def _unsupported(node: exp.Expression) -> ValueError:
+    return ValueError(f'"{node.sql(dialect="spark")}" is not supported')
+
+
+# --- nodes that need more than a reordering ---------------------------------------------------
+
+
+def _anonymous(node: exp.Expression) -> Call | None:
+    name = node.name.lower()
+    if name in _ANONYMOUS_AGGREGATES:
+        return None
+    arguments = list(node.expressions)
+    if name == "isnotnull" and len(arguments) == 1:
+        return "not", [exp.Is(this=arguments[0].copy(), expression=exp.Null())]
+    if name in ("date_part", "datepart") and len(arguments) == 2:
+        return _part_of(node, arguments[0].name, arguments[1])
+    return _SYNONYMS.get(name, name), arguments
+
+
+def _extract(node: exp.Expression) -> Call:
+    return _part_of(node, node.this.name, node.expression)
+
+
+def _part_of(node: exp.Expression, part: str, argument: exp.Expression) -> Call:
+    name = _EXTRACTS.get(part.upper())
+    if name is None:
+        raise _unsupported(node)
+    return name, [argument]
+
+
+def _case(node: exp.Expression) -> Call:
+    operand = node.args.get("this")
+    found: list[exp.Expression] = []
+    for branch in node.args["ifs"]:
+        condition = branch.this
+        if operand is not None:
+            condition = exp.EQ(this=operand.copy(), expression=condition.copy())
+        found += [condition, branch.args["true"]]
+    default = node.args.get("default")
+    return "case", found if default is None else [*found, default]
+
+
+def _escape(node: exp.Expression) -> Call:
+    if not isinstance(node.this, exp.Like):
+        raise _unsupported(node)
+    if node.this.args.get("negate"):
+        positive = node.copy()
+        positive.this.set("negate", None)
+        return "not", [positive]
+    return "like", [node.this.this, node.this.expression, node.expression]
+
+
+def _ilike(node: exp.Expression) -> Call:
+    lowered: list[exp.Expression] = [
+        exp.Lower(this=side.copy()) for side in (node.this, node.expression)
+    ]
+    return "like", lowered
+
+
+def _distinct_from(node: exp.Expression) -> Call:
+    return "not", [exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy())]
+
+
+def _log(node: exp.Expression) -> Call:
+    """LOG10 and LOG2 are read as LOG with a base."""
+    base, *rest = arguments = _arguments(node, ["this", "expression"])
+    if not rest:
+        return "ln", arguments
+    if isinstance(base, exp.Literal) and base.name in ("2", "10"):
+        return f"log{base.name}", rest
+    return "log", arguments
+
+
+def _trim(node: exp.Expression) -> Call:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
+    return name, _arguments(_without(node, "position"), ["expression", "this"])
+
+
+def _pad(node: exp.Expression) -> Call:
+    name = "lpad" if node.args.get("is_left") else "rpad"
+    return name, _arguments(_without(node, "is_left"), ["this", "expression", "fill_pattern"])
+
+
+def _initcap(node: exp.Expression) -> Call:
+    delimiters = node.args.get("expression")
+    if delimiters is not None and delimiters.name != " ":
+        raise _unsupported(node)
+    return "initcap", [node.this]
+
+
+def _add_days(node: exp.Expression) -> Call:
+    """DATE_ADD; DATE_SUB is read as the addition of a count times minus one."""
+    unit = node.args.get("unit")
+    if unit is not None and unit.name.upper() != "DAY":
+        raise _unsupported(node)
+    days = node.expression
+    if isinstance(days, exp.Mul) and days.expression.sql() == "-1":
+        return "date_sub", [node.this, days.this.unnest()]
+    return "date_add", [node.this, days]
+
+
+def _truncate(node: exp.Expression) -> Call:
+    unit = node.args["unit"].name
+    if unit.upper() not in _TRUNCATIONS or node.args.get("zone"):
+        raise ValueError(f'the unit of "date_trunc" must be a known one in quotes, not "{unit}"')
+    return "date_trunc", [exp.Literal.string(unit), node.this]
+
+
+def _bracket(node: exp.Expression) -> Call:
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+        raise _unsupported(node)
+    name = "element_at" if node.args.get("offset") == 1 else "element"
+    return name, [node.this, node.expressions[0]]
+
+
+def _dot(node: exp.Expression) -> Call | None:
+    if not isinstance(node.expression, exp.Identifier):
+        return None
+    return f".{node.expression.name}", [node.this]
+
+
+_SPECIAL: dict[str, Callable[[exp.Expression], Call | None]] = {
+    "Anonymous": _anonymous,
+    "Bracket": _bracket,
+    "Case": _case,
+    "Dot": _dot,
+    "Escape": _escape,
+    "Extract": _extract,
+    "ILike": _ilike,
+    "Initcap": _initcap,
+    "Log": _log,
+    "NullSafeNEQ": _distinct_from,
+    "Pad": _pad,
+    "TimestampTrunc": _truncate,
+    "Trim": _trim,
+    "TsOrDsAdd": _add_days,
+}
+
+# --- aggregates -------------------------------------------------------------------------------
+
+_AGGREGATES = {
+    "AnyValue": "first this",
+    "ArgMax": "max_by this expression",
+    "ArgMin": "min_by this expression",
+    "ArrayAgg": "array_agg this",
+    "Avg": "avg this",
+    "Count": "count this expressions",
+    "CountIf": "count_if this",
+    "First": "first this",
+    "FirstValue": "first this",
+    "Last": "last this",
+    "LastValue": "last this",
+    "LogicalAnd": "bool_and this",
+    "LogicalOr": "bool_or this",
+    "Max": "max this expressions",
+    "Median": "median this",
+    "Min": "min this expressions",
+    "Quantile": "quantile this quantile",
+    "Stddev": "stddev_samp this",
+    "StddevPop": "stddev_pop this",
+    "StddevSamp": "stddev_samp this",
+    "Sum": "sum this",
+    "Variance": "var_samp this",
+    "VariancePop": "var_pop this",
+}
+
+_ANONYMOUS_AGGREGATES = {
+    "every": "bool_and",
+    "mean": "avg",
+    "some": "bool_or",
+    "std": "stddev_samp",
+}
+
+
+def aggregate_of(node: exp.Expression) -> tuple[str, list[exp.Expression], bool] | None:
+    """The aggregate function that a node calls, its arguments, and whether it says DISTINCT.
+
+    COUNT(*) has no arguments. FILTER, OVER and WITHIN GROUP are nodes around the call and not
+    looked at here.
+    """
+    if isinstance(node, exp.IgnoreNulls):
+        raise _unsupported(node)
+    call = _aggregate_call(node)
+    if call is None:
+        return None
+    name, arguments = call
+    distinct = len(arguments) > 0 and isinstance(arguments[0], exp.Distinct)
+    if distinct:
+        first, *rest = arguments
+        arguments = [*_arguments(first, ["expressions"]), *rest]
+    if name == "count" and not distinct and _is_star(arguments):
+        return "count", [], False
+    if not arguments or any(isinstance(a, exp.Star | exp.Order | exp.Limit) for a in arguments):
+        raise _unsupported(node)
+    return name, arguments, distinct
+
+
+def _aggregate_call(node: exp.Expression) -> Call | None:
+    kind = type(node).__name__
+    if kind in _AGGREGATES:
+        name, *keys = _AGGREGATES[kind].split()
+        return name, _arguments(node, keys)
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _ANONYMOUS_AGGREGATES:
+        return _ANONYMOUS_AGGREGATES[node.name.lower()], list(node.expressions)
+    if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
+        return "bool_or", [node.this.unnest()]  # else the ANY of a comparison
+    if isinstance(node, exp.AggFunc):
+        return node.sql_name().lower(), _arguments(node, list(node.arg_types))
+    return None
+
+
+def _is_star(arguments: list[exp.Expression]) -> bool:
+    return len(arguments) == 1 and isinstance(arguments[0], exp.Star)

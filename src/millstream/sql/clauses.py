@@ -1,0 +1,328 @@
+"""The clauses that SQL does not have: windows, granularities and EMIT, read and printed.
+
+WINDOW(RANGE d | [RANGE] UNBOUNDED | [RANGE] NOW [SLIDE d])
+WINDOW([PARTITION BY c, …] ROWS n | ROWS UNBOUNDED [SLIDE m])
+WINDOW(RANGE MIN d, MAX d), WINDOW(ROWS MIN n, MAX m)
+GRANULARITY(d), GRANULARITY(COARSEST d, FINEST d)
+s [RANGE d SLIDE e], s [ROWS n], s [NOW], …              -- CQL's spelling of WINDOW(…)
+EMIT FINAL | EMIT CHANGES
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sqlglot.tokens import TokenType
+
+from millstream.errors import ParseError, Span
+from millstream.logical.time import unit_named
+from millstream.sql.tokens import Cursor, Name, Token, tokenize
+
+UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
+
+# Words that may follow a bare number where a unit could stand.
+_AFTER_A_DURATION = ("SLIDE", "UNIT", "DELAY", "IDLE", "VALID", "WITH")
+
+
+@dataclass(frozen=True)
+class Duration:
+    """`10 MINUTES`, or a bare number of raw time units (unit None)."""
+
+    amount: Fraction
+    unit: str | None
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        amount = self.amount
+        if amount.denominator == 1:
+            text = str(amount.numerator)
+        else:
+            # Amounts are read from decimal notation, so they have an exact decimal.
+            text = f"{float(amount):.18f}".rstrip("0")
+        return text if self.unit is None else f"{text} {self.unit}"
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of rows."""
+
+    rows: int
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return str(self.rows)
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return "UNBOUNDED"
+
+
+@dataclass(frozen=True)
+class Now:
+    def __str__(self) -> str:
+        return "NOW"
+
+
+@dataclass(frozen=True)
+class Window:
+    """One window specification; `minimum` is set where the size may be adapted down to it."""
+
+    frame: str  # RANGE or ROWS
+    size: Duration | Count | Unbounded | Now
+    slide: Duration | Count | None = None
+    partition: tuple[Name, ...] = ()
+    minimum: Duration | Count | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        by = f"PARTITION BY {', '.join(map(str, self.partition))} " if self.partition else ""
+        size = str(self.size) if self.minimum is None else f"MIN {self.minimum}, MAX {self.size}"
+        slide = f" SLIDE {self.slide}" if self.slide is not None else ""
+        return f"WINDOW({by}{self.frame} {size}{slide})"
+
+
+@dataclass(frozen=True)
+class Granularity:
+    """The granule; `coarsest` is set where it may be adapted up to that."""
+
+    finest: Duration
+    coarsest: Duration | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        if self.coarsest is None:
+            return f"GRANULARITY({self.finest})"
+        return f"GRANULARITY(COARSEST {self.coarsest}, FINEST {self.finest})"
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """What stands beside one reference in FROM."""
+
+    window: Window | None = None
+    granularity: Granularity | None = None
+
+    def __str__(self) -> str:
+        return " ".join(str(c) for c in (self.window, self.granularity) if c is not None)
+
+
+def starts_window(cursor: Cursor) -> bool:
+    return cursor.at("WINDOW", "(")
+
+
+def starts_granularity(cursor: Cursor) -> bool:
+    return cursor.at("GRANULARITY", "(")
+
+
+def starts_cql_window(cursor: Cursor) -> bool:
+    """`[` and a word of windows: an array index is never one of those followed by more."""
+    if not cursor.at("["):
+        return False
+    first, second = cursor.peek(1), cursor.peek(2)
+    if first is None or second is None:
+        return False
+    if first.word in ("NOW", "UNBOUNDED"):
+        return second.word in ("]", "SLIDE")
+    return first.word in ("RANGE", "ROWS", "PARTITION") and second.word != "]"
+
+
+class ClauseReader:
+    """The descent, over a cursor that it shares with the caller."""
+
+    def __init__(self, cursor: Cursor, parameters: Mapping[str, object]) -> None:
+        self.cursor = cursor
+        self.parameters = parameters
+
+    def window(self) -> Window:
+        start = self.cursor.span
+        self.cursor.advance()
+        self.cursor.expect("(")
+        return self._specification(start, ")")
+
+    def cql_window(self) -> Window:
+        start = self.cursor.span
+        self.cursor.advance()
+        return self._specification(start, "]")
+
+    def _specification(self, start: Span, closing: str) -> Window:
+        cursor = self.cursor
+        partition: tuple[Name, ...] = ()
+        if cursor.accept("PARTITION"):
+            cursor.expect("BY")
+            partition = tuple(cursor.list_of(lambda: self._partition_column()))
+        minimum: Duration | Count | None = None
+        size: Duration | Count | Unbounded | Now
+        if cursor.accept("ROWS"):
+            frame = "ROWS"
+            if cursor.at("MIN"):
+                minimum, size = self._row_bounds()
+            else:
+                size = self._unbounded() or self.count("a number of rows or UNBOUNDED")
+        elif cursor.accept("RANGE") or cursor.at("NOW") or cursor.at("UNBOUNDED"):
+            frame = "RANGE"
+            if cursor.accept("NOW"):
+                size = Now()
+            elif cursor.at("MIN"):
+                minimum, size = self._bounds("MIN", "MAX")
+            else:
+                size = self._unbounded() or self.duration("a duration, NOW or UNBOUNDED")
+        else:
+            cursor.fail("RANGE, ROWS, NOW or UNBOUNDED", "in the window")
+        slide: Duration | Count | None = None
+        if cursor.accept("SLIDE"):
+            slide = self.count("a number of rows") if frame == "ROWS" else self.duration()
+        end = cursor.expect(closing, "to close the window")
+        return Window(frame, size, slide, partition, minimum, start.to(end.span))
+
+    def _partition_column(self) -> Name:
+        """A column, which may be written with the stream's name or alias before it."""
+        name = self.cursor.name("a column")
+        while self.cursor.accept("."):
+            name = self.cursor.name("a column")
+        return name
+
+    def _unbounded(self) -> Unbounded | None:
+        span = self.cursor.span
+        return Unbounded(span) if self.cursor.accept("UNBOUNDED") else None
+
+    def _bounds(self, first: str, second: str) -> tuple[Duration, Duration]:
+        self.cursor.expect(first)
+        one = self.duration()
+        self.cursor.expect(",")
+        self.cursor.expect(second)
+        return one, self.duration()
+
+    def _row_bounds(self) -> tuple[Count, Count]:
+        self.cursor.expect("MIN")
+        minimum = self.count("a number of rows")
+        self.cursor.expect(",")
+        self.cursor.expect("MAX")
+        return minimum, self.count("a number of rows")
+
+    def granularity(self) -> Granularity:
+        start = self.cursor.span
+        self.cursor.advance()
+        self.cursor.expect("(")
+        coarsest = None
+        if self.cursor.at("COARSEST"):
+            coarsest, finest = self._bounds("COARSEST", "FINEST")
+        else:
+            finest = self.duration()
+        end = self.cursor.expect(")", "to close the granularity")
+        return Granularity(finest, coarsest, start.to(end.span))
+
+    def duration(self, expected: str = "a duration") -> Duration:
+        cursor = self.cursor
+        start = cursor.span
+        cursor.accept("INTERVAL")
+        if cursor.at(":"):
+            return self._parameter_duration()
+        if cursor.current is not None and cursor.current.kind is TokenType.STRING:
+            token = cursor.advance()
+            duration = parse_duration(token.text, token.span)
+            if duration.unit is not None:
+                return duration
+            amount = duration.amount
+        else:
+            amount = self._number(expected)
+        unit = self._unit()
+        end = cursor.tokens[cursor.position - 1].span
+        return Duration(amount, unit, start.to(end))
+
+    def count(self, expected: str) -> Count:
+        span = self.cursor.span
+        if self.cursor.at(":"):
+            value = self._parameter()
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ParseError(f"expected {expected}, the parameter is {value!r}", span)
+            return self._positive(Count(value, span))
+        amount = self._number(expected)
+        end = self.cursor.tokens[self.cursor.position - 1].span
+        if amount.denominator != 1:
+            raise ParseError("a number of rows is a whole number", span.to(end))
+        if (token := self.cursor.current) is not None and unit_named(token.word):
+            raise ParseError(
+                "ROWS counts rows and takes no unit of time",
+                token.span,
+                "write RANGE for a window of time",
+            )
+        return self._positive(Count(int(amount), span.to(end)))
+
+    @staticmethod
+    def _positive(count: Count) -> Count:
+        if count.rows <= 0:
+            raise ParseError("a number of rows must be 1 or more", count.span)
+        return count
+
+    def _number(self, expected: str) -> Fraction:
+        negative = self.cursor.accept("-")
+        token = self.cursor.current
+        if token is None or token.kind is not TokenType.NUMBER:
+            self.cursor.fail(expected)
+        self.cursor.advance()
+        value = _fraction(token)
+        return -value if negative else value
+
+    def _unit(self) -> str | None:
+        token = self.cursor.current
+        if token is None or not token.is_name or token.word in _AFTER_A_DURATION:
+            return None
+        unit = unit_named(token.word)
+        if unit is None:
+            raise ParseError(f'"{token.text}" is not a unit of time', token.span, f"write {UNITS}")
+        self.cursor.advance()
+        return unit
+
+    def _parameter(self) -> object:
+        start = self.cursor.advance().span
+        name = self.cursor.name("the name of a parameter")
+        return parameter_value(name.text, self.parameters, start.to(name.span))
+
+    def _parameter_duration(self) -> Duration:
+        span = self.cursor.span
+        value = self._parameter()
+        if isinstance(value, datetime.timedelta):
+            microseconds = value // datetime.timedelta(microseconds=1)
+            return Duration(Fraction(microseconds), "MICROSECOND", span)
+        if isinstance(value, str):
+            return parse_duration(value, span)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return Duration(Fraction(value), self._unit(), span)
+        raise ParseError(f"expected a duration, the parameter is {value!r}", span)
+
+
+def parameter_value(name: str, parameters: Mapping[str, object], span: Span | None) -> object:
+    if name not in parameters:
+        raise ParseError(
+            f'parameter ":{name}" has no value', span, f"pass it by name: sql(text, {name}=…)"
+        )
+    return parameters[name]
+
+
+def parse_duration(text: str, span: Span | None = None) -> Duration:
+    """A duration from text of its own, such as the `delay="5 seconds"` of a Python call."""
+    try:
+        reader = ClauseReader(Cursor(tokenize(text), len(text)), {})
+        amount = reader._number("a number")
+        unit = reader._unit()
+        if reader.cursor.current is not None:
+            reader.cursor.fail("the end of the duration")
+    except ParseError as error:
+        raise ParseError(
+            f'"{text}" is not a duration', span, f"write a number and {UNITS}"
+        ) from error
+    return Duration(amount, unit, span)
+
+
+def _fraction(token: Token) -> Fraction:
+    try:
+        return Fraction(token.text.replace("_", ""))
+    except ValueError:
+        raise ParseError(f'"{token.text}" is not a number', token.span) from None

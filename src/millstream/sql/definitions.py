@@ -1,0 +1,263 @@
+"""Statements that are not queries: CREATE STREAM, INSERT INTO, DROP, STOP, SHOW."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from millstream import types
+from millstream.errors import NotYetError, ParseError
+from millstream.logical.time import unit_named
+from millstream.sql.clauses import UNITS, ClauseReader, parameter_value
+from millstream.sql.statements import (
+    ColumnDefinition,
+    Connector,
+    CreateDerivedStream,
+    CreateStream,
+    Drop,
+    InsertInto,
+    Literal,
+    Ordering,
+    Query,
+    Show,
+    Statement,
+    Statistic,
+    Stop,
+    Validity,
+)
+from millstream.sql.tokens import Cursor, Token
+
+_EXPECTED = "a query, CREATE STREAM, INSERT INTO, DROP, STOP or SHOW"
+
+
+class DefinitionReader:
+    """The descent; `query` reads the rest of the statement as a query."""
+
+    def __init__(
+        self, cursor: Cursor, parameters: Mapping[str, object], query: Callable[[], Query]
+    ) -> None:
+        self.cursor = cursor
+        self.parameters = parameters
+        self.query = query
+        self.clauses = ClauseReader(cursor, parameters)
+
+    def statement(self) -> Statement:
+        cursor = self.cursor
+        if cursor.accept("CREATE"):
+            return self._create()
+        if cursor.accept("INSERT"):
+            cursor.expect("INTO")
+            return InsertInto(self._connector(), self.query())
+        if cursor.accept("DROP"):
+            return self._drop()
+        if cursor.accept("STOP"):
+            cursor.expect("QUERY")
+            return self._ended(Stop(cursor.name("the name of a query")))
+        if cursor.accept("SHOW"):
+            return self._show()
+        return cursor.fail(_EXPECTED)
+
+    def _show(self) -> Statement:
+        if not (self.cursor.at("STREAMS") or self.cursor.at("QUERIES")):
+            self.cursor.fail("STREAMS or QUERIES")
+        token = self.cursor.advance()
+        return self._ended(Show(token.word, token.span))
+
+    def _ended(self, statement: Statement) -> Statement:
+        if self.cursor.current is not None:
+            self.cursor.fail("the end of the statement")
+        return statement
+
+    def _drop(self) -> Statement:
+        if self.cursor.at("STREAM") or self.cursor.at("QUERY"):
+            kind = self.cursor.advance().word
+            return self._ended(Drop(kind, self.cursor.name(f"the name of a {kind.lower()}")))
+        self._refuse_later_objects()
+        return self.cursor.fail("STREAM or QUERY")
+
+    def _create(self) -> Statement:
+        cursor = self.cursor
+        self._refuse_later_objects()
+        if not cursor.accept("STREAM"):
+            cursor.fail("STREAM after CREATE")
+        name = cursor.name("the name of the stream")
+        if cursor.accept("AS"):
+            return CreateDerivedStream(name, self.query())
+        cursor.expect("(", "or AS after the name of the stream")
+        columns = tuple(cursor.list_of(self._column))
+        cursor.expect(")", "to close the columns")
+        cursor.expect("SOURCE", "after the columns")
+        source = self._connector()
+        ordering = self._ordering() if cursor.accept("ORDERED") else None
+        validity = None
+        if cursor.at("VALID"):
+            if ordering is not None:
+                raise ParseError(
+                    "a stream has ORDERED BY or VALID FROM, not both",
+                    cursor.span,
+                    "VALID FROM a TO b orders the stream by a",
+                )
+            validity = self._validity()
+        statistics = self._statistics() if cursor.accept("WITH") else ()
+        return self._ended(CreateStream(name, columns, source, ordering, validity, statistics))
+
+    def _refuse_later_objects(self) -> None:
+        for words in (("TABLE",), ("MATERIALIZED", "VIEW")):
+            if self.cursor.at(*words):
+                raise NotYetError(
+                    f"{' '.join(words)} is reserved: relations are not built yet",
+                    self.cursor.span,
+                    "CREATE STREAM … VALID FROM a TO b takes rows that bring their own interval",
+                )
+
+    def _column(self) -> ColumnDefinition:
+        name = self.cursor.name("the name of a column")
+        tokens = self._type_tokens()
+        if not tokens:
+            self.cursor.fail(f'the type of column "{name.text}"')
+        nullable = True
+        if self.cursor.accept("NOT"):
+            self.cursor.expect("NULL")
+            nullable = False
+        return ColumnDefinition(name, _data_type(tokens), nullable)
+
+    def _type_tokens(self) -> list[Token]:
+        """The tokens of a type; commas inside DECIMAL(10, 2) and STRUCT<a: INT, b: INT> are its."""
+        taken: list[Token] = []
+        depth = 0
+        while (token := self.cursor.current) is not None:
+            if depth <= 0 and token.word in (",", ")", "NOT"):
+                break
+            depth += {"(": 1, "<": 1, ")": -1, ">": -1, ">>": -2}.get(token.word, 0)
+            taken.append(self.cursor.advance())
+        return taken
+
+    def _connector(self) -> Connector:
+        cursor = self.cursor
+        name = cursor.name("a connector")
+        if name.text.upper() in ("SELECT", "TABLE", "STREAM"):
+            cursor.position -= 1
+            cursor.fail("a connector such as console()")
+        cursor.expect("(", f'after the connector "{name.text}"')
+        values: list[Literal] = []
+        options: list[tuple[str, Literal]] = []
+        if not cursor.accept(")"):
+            cursor.list_of(lambda: self._argument(values, options))
+            cursor.expect(")", "to close the options")
+        return Connector(name, tuple(values), tuple(options))
+
+    def _argument(self, values: list[Literal], options: list[tuple[str, Literal]]) -> None:
+        following = self.cursor.peek()
+        if following is not None and following.word == "=>":
+            name = self.cursor.name("an option")
+            self.cursor.advance()
+            if any(key == name.text for key, _ in options):
+                raise ParseError(f'option "{name.text}" is given twice', name.span)
+            options.append((name.text, self._literal()))
+        else:
+            if options:
+                self.cursor.fail("option => value", "after options by name")
+            values.append(self._literal())
+
+    def _literal(self) -> Literal:
+        cursor = self.cursor
+        token = cursor.current
+        if token is None:
+            cursor.fail("a value")
+        if cursor.accept(":"):
+            name = cursor.name("the name of a parameter")
+            value = parameter_value(name.text, self.parameters, name.span)
+            if value is None or isinstance(value, str | int | float | bool):
+                return value
+            raise ParseError(f"an option takes no {type(value).__name__}", name.span)
+        if token.kind is TokenType.STRING:
+            return cursor.advance().text
+        if token.word in ("TRUE", "FALSE", "NULL"):
+            return {"TRUE": True, "FALSE": False, "NULL": None}[cursor.advance().word]
+        return self._plain_number("a value: a string, a number, TRUE, FALSE or NULL")
+
+    def _plain_number(self, expected: str) -> int | float:
+        negative = self.cursor.accept("-")
+        token = self.cursor.current
+        if token is None or token.kind is not TokenType.NUMBER:
+            self.cursor.fail(expected)
+        self.cursor.advance()
+        try:
+            value = Decimal(token.text)
+        except ArithmeticError:
+            raise ParseError(f'"{token.text}" is not a number', token.span) from None
+        number = int(value) if token.text.isdigit() else float(value)
+        return -number if negative else number
+
+    def _ordering(self) -> Ordering:
+        cursor = self.cursor
+        cursor.expect("BY")
+        column = cursor.name("the column that orders the stream")
+        unit = self._unit()
+        delay = idle = None
+        if cursor.accept("DELAY"):
+            delay = self.clauses.duration()
+        if cursor.accept("IDLE"):
+            cursor.expect("AFTER")
+            idle = self.clauses.duration()
+        return Ordering(column, unit, delay, idle)
+
+    def _validity(self) -> Validity:
+        cursor = self.cursor
+        cursor.expect("VALID")
+        cursor.expect("FROM")
+        start = cursor.name("the column where validity starts")
+        cursor.expect("TO")
+        end = cursor.name("the column where validity ends")
+        return Validity(start, end, self._unit())
+
+    def _unit(self) -> str | None:
+        if not self.cursor.accept("UNIT"):
+            return None
+        token = self.cursor.current
+        unit = unit_named(token.word) if token is not None else None
+        if unit is None:
+            self.cursor.fail(UNITS)
+        self.cursor.advance()
+        return unit
+
+    def _statistics(self) -> tuple[Statistic, ...]:
+        self.cursor.expect("(")
+        statistics = self.cursor.list_of(self._statistic)
+        self.cursor.expect(")", "to close the statistics")
+        return tuple(statistics)
+
+    def _statistic(self) -> Statistic:
+        cursor = self.cursor
+        column = None
+        if cursor.accept("RATE"):
+            kind = "rate"
+        elif cursor.accept("DISTINCT"):
+            kind = "distinct"
+            cursor.expect("(")
+            column = cursor.name("a column")
+            cursor.expect(")")
+        else:
+            cursor.fail("rate = … or distinct(column) = …")
+        cursor.expect("=")
+        span = cursor.span
+        value = float(self._plain_number("a number"))
+        if value <= 0:
+            raise ParseError(f"{kind} must be positive", span)
+        return Statistic(kind, column, value)
+
+
+def _data_type(tokens: list[Token]) -> pa.DataType:
+    text = " ".join(token.text for token in tokens)
+    span = tokens[0].span.to(tokens[-1].span)
+    try:
+        return types.from_sql(exp.DataType.build(text, dialect="spark"))
+    except (SqlglotError, ValueError) as error:
+        known = "BOOLEAN, INT, BIGINT, REAL, DOUBLE, DECIMAL(p, s), STRING, DATE, TIMESTAMP, …"
+        message = f'"{text}" is not a type' if isinstance(error, SqlglotError) else str(error)
+        raise ParseError(message, span, f"types are {known}") from None

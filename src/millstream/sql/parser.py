@@ -1,0 +1,333 @@
+"""From text to statements.
+
+Statements that SQL does not have are read by a descent of their own (`definitions.py`). A query
+is parsed by sqlglot as it is: the stream clauses are lifted out of the text first and blanked with
+spaces, so that every position stays true; then each clause is attached to the reference in FROM
+that stood before it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import SqlglotError
+
+from millstream.errors import NotYetError, ParseError, Span
+from millstream.sql.clauses import (
+    ClauseReader,
+    Clauses,
+    Granularity,
+    Window,
+    starts_cql_window,
+    starts_granularity,
+    starts_window,
+)
+from millstream.sql.definitions import DefinitionReader
+from millstream.sql.statements import Query, Select, Statement, attach_clauses, clauses_of
+from millstream.sql.tokens import Cursor, Token, tokenize
+
+# sqlglot logs what it cannot parse; we raise instead.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+
+STREAM_FUNCTIONS = ("ISTREAM", "DSTREAM", "RSTREAM")
+
+_RESERVED = {
+    "RETAIN": "a retained history",
+    "SHED": "load shedding",
+}
+
+
+def parse(text: str, parameters: Mapping[str, object] | None = None) -> list[Statement]:
+    """All statements of `text`; empty ones between semicolons are skipped."""
+    text = text.removeprefix("\ufeff")
+    statements = []
+    for tokens in _split(tokenize(text)):
+        statements.append(_Statement(text, tokens, parameters or {}).read())
+    return statements
+
+
+def _split(tokens: Sequence[Token]) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.word == ";":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+class _Statement:
+    def __init__(self, text: str, tokens: list[Token], parameters: Mapping[str, object]) -> None:
+        self.text = text
+        self.parameters = parameters
+        self.cursor = Cursor(tokens, len(text))
+
+    def read(self) -> Statement:
+        for token in self.cursor.tokens:
+            if (what := _RESERVED.get(token.word)) is not None:
+                raise NotYetError(
+                    f"{token.word} is reserved for {what}, which is not built yet",
+                    token.span,
+                    f"quote the word where it is a name: `{token.text}`",
+                )
+        if self.cursor.at("SELECT") or self.cursor.at("WITH") or self.cursor.at("("):
+            return Select(self.query())
+        return DefinitionReader(self.cursor, self.parameters, self.query).statement()
+
+    def query(self) -> Query:
+        """The query that begins at the cursor and ends with the statement."""
+        tokens = self.cursor.tokens[self.cursor.position :]
+        if not tokens or tokens[0].word not in ("SELECT", "WITH", "("):
+            self.cursor.fail("a query")
+        whole = tokens[0].span.to(tokens[-1].span)
+        tokens, emit, emit_span = _take_emit(tokens)
+        lifted = _Lifter(self.text, tokens, self.parameters)
+        lifted.run()
+        tree = _parse_with_sqlglot(lifted.blanked, self.text)
+        _attach(tree, lifted.found)
+        return Query(tree, emit, emit_span, whole)
+
+
+def _take_emit(tokens: Sequence[Token]) -> tuple[Sequence[Token], str | None, Span | None]:
+    """Split `EMIT FINAL` or `EMIT CHANGES` off the end of a query."""
+    if tokens[-1].word == "EMIT":
+        raise ParseError("expected FINAL or CHANGES after EMIT", tokens[-1].span)
+    if len(tokens) < 2 or tokens[-2].word != "EMIT":
+        return tokens, None, None
+    how, span = tokens[-1], tokens[-2].span.to(tokens[-1].span)
+    if how.word not in ("FINAL", "CHANGES"):
+        raise ParseError(f'expected FINAL or CHANGES after EMIT, found "{how.text}"', how.span)
+    return tokens[:-2], how.word, span
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A clause and the place in the blanked text that tells whose it is."""
+
+    clause: Window | Granularity
+    anchor: int
+    invented: bool  # the anchor is an alias that the lifter wrote into the blanked room
+
+
+class _Lifter:
+    """Finds the stream clauses of a query and writes spaces over them.
+
+    A clause belongs to the reference before it. Where that ends in a name (the stream's or its
+    alias), the position of the name identifies it; where it ends in a bracket, the alias after
+    the clause does, or one that the lifter invents.
+    """
+
+    def __init__(
+        self, text: str, tokens: Sequence[Token], parameters: Mapping[str, object]
+    ) -> None:
+        self.cursor = Cursor(tokens, len(text))
+        self.reader = ClauseReader(self.cursor, parameters)
+        start, end = tokens[0].span.start, tokens[-1].span.end
+        self.characters = [
+            c if start <= i < end or c in "\r\n" else " " for i, c in enumerate(text)
+        ]
+        self.found: list[_Found] = []
+        # For every open bracket, which part of a query we are in.
+        self.parts = ["other"]
+
+    @property
+    def blanked(self) -> str:
+        return "".join(self.characters)
+
+    def run(self) -> None:
+        previous: Token | None = None
+        while (token := self.cursor.current) is not None:
+            if self.parts[-1] == "from" and previous is not None and self._at_clause():
+                self._lift(previous)
+                continue
+            if self.parts[-1] == "from" and self.cursor.at("AS", "OF"):
+                raise NotYetError(
+                    "AS OF is reserved for past answers, which are not built yet", token.span
+                )
+            self._enter(token, previous)
+            previous = self.cursor.advance()
+
+    def _at_clause(self) -> bool:
+        cursor = self.cursor
+        return starts_window(cursor) or starts_granularity(cursor) or starts_cql_window(cursor)
+
+    def _enter(self, token: Token, previous: Token | None) -> None:
+        """Follow the parts of the query far enough to know what is inside FROM."""
+        word = token.word
+        if word == "(":
+            self.parts.append("from" if self.parts[-1] == "from" else "other")
+        elif word == ")":
+            if len(self.parts) > 1:
+                self.parts.pop()
+        elif word == "SELECT":
+            self.parts[-1] = "select"
+        elif word == "FROM":
+            after_distinct = previous is not None and previous.word == "DISTINCT"
+            if self.parts[-1] == "select" and not after_distinct:
+                self.parts[-1] = "from"
+        elif word == "JOIN" or (word == "," and self.parts[-1] == "on"):
+            self.parts[-1] = "from"
+        elif word in ("ON", "USING") and self.parts[-1] == "from":
+            self.parts[-1] = "on"
+        elif word in _AFTER_FROM:
+            self.parts[-1] = "other"
+
+    def _lift(self, previous: Token) -> None:
+        start = self.cursor.span.start
+        clause: Window | Granularity
+        if starts_granularity(self.cursor):
+            clause = self.reader.granularity()
+        elif starts_window(self.cursor):
+            clause = self.reader.window()
+        else:
+            clause = self.reader.cql_window()
+        end = self.cursor.tokens[self.cursor.position - 1].span.end
+        self._blank(start, end)
+        following = self.cursor.current
+        if previous.is_name:
+            found = _Found(clause, previous.span.start, invented=False)
+        elif self.found and not self.found[-1].invented and self._just_lifted(previous):
+            found = _Found(clause, self.found[-1].anchor, invented=False)
+        elif following is not None and self._is_alias(following):
+            alias = self.cursor.peek() if following.word == "AS" else following
+            assert alias is not None
+            found = _Found(clause, alias.span.start, invented=False)
+        elif self.found and self._just_lifted(previous):
+            found = _Found(clause, self.found[-1].anchor, invented=True)
+        else:
+            self._write(start, f"__{len(self.found)}")
+            found = _Found(clause, start, invented=True)
+        self.last_reference = previous
+        self.found.append(found)
+
+    last_reference: Token | None = None
+
+    def _just_lifted(self, previous: Token) -> bool:
+        """Whether the clause before this one belongs to the same reference."""
+        return self.last_reference is previous
+
+    def _is_alias(self, token: Token) -> bool:
+        if token.word == "AS":
+            following = self.cursor.peek()
+            return following is not None and following.is_name
+        return token.is_name and token.word not in _AFTER_REFERENCE
+
+    def _blank(self, start: int, end: int) -> None:
+        for index in range(start, end):
+            if self.characters[index] not in "\r\n":
+                self.characters[index] = " "
+
+    def _write(self, start: int, text: str) -> None:
+        self.characters[start : start + len(text)] = text
+
+
+# Words that end FROM, and words that can follow a reference and are no alias of it.
+_AFTER_FROM = frozenset(
+    ["WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "UNION",
+     "EXCEPT", "INTERSECT", "MINUS", "QUALIFY", "LATERAL"]
+)  # fmt: skip
+_AFTER_REFERENCE = _AFTER_FROM | frozenset(
+    ["JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ON", "USING",
+     "WINDOW", "GRANULARITY", "EMIT", "TABLESAMPLE", "PIVOT", "UNPIVOT"]
+)  # fmt: skip
+
+
+def _parse_with_sqlglot(blanked: str, text: str) -> exp.Expression:
+    try:
+        trees = [tree for tree in sqlglot.parse(blanked, dialect="spark") if tree is not None]
+    except SqlglotParseError as error:
+        raise _syntax_error(error, text) from None
+    except SqlglotError as error:
+        raise ParseError(str(error).split("\n")[0].lower()) from None
+    except RecursionError:
+        raise ParseError("the statement is nested too deeply") from None
+    except Exception as error:  # a fault of the library is still no traceback for the user
+        raise ParseError(f"the statement cannot be parsed: {error}") from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise ParseError("expected a query", Span(*_extent(blanked)))
+    return trees[0]
+
+
+def _extent(blanked: str) -> tuple[int, int]:
+    start = len(blanked) - len(blanked.lstrip())
+    return start, len(blanked.rstrip())
+
+
+def _syntax_error(error: SqlglotParseError, text: str) -> ParseError:
+    """sqlglot's first complaint in our words; it knows line and column of the token's end."""
+    if not error.errors:
+        return ParseError("the statement cannot be parsed")
+    first = error.errors[0]
+    description = str(first.get("description") or "")
+    highlight = str(first.get("highlight") or "")
+    line, column = first.get("line"), first.get("col")
+    span = None
+    if line is not None and column is not None:
+        start = _offset_of_line(text, int(line)) + int(column) - len(highlight)
+        start = max(0, min(start, len(text)))
+        span = Span(start, start + max(1, len(highlight)))
+    found = f'"{highlight}"' if highlight.strip() else "the end of the statement"
+    if description.startswith("Expect"):
+        expected = description.split(" ", 1)[1].rstrip(".")
+        expected = expected if expected.isalpha() else f'"{expected}"'
+        return ParseError(f"expected {expected} near {found}", span)
+    if description.startswith("Required argument"):
+        return ParseError(f"something is missing near {found}", span)
+    return ParseError(f"unexpected {found}", span)
+
+
+def _offset_of_line(text: str, line: int) -> int:
+    offset = 0
+    for _ in range(line - 1):
+        next_line = text.find("\n", offset)
+        if next_line < 0:
+            break
+        offset = next_line + 1
+    return offset
+
+
+def _attach(tree: exp.Expression, found: Sequence[_Found]) -> None:
+    references = {}
+    for identifier in tree.find_all(exp.Identifier):
+        reference = _reference_named_by(identifier)
+        if reference is not None and "start" in identifier.meta:
+            references[identifier.meta["start"]] = reference
+    for item in found:
+        reference = references.get(item.anchor)
+        if reference is None:
+            raise ParseError(
+                "a window or granularity belongs to a stream or a subquery in FROM",
+                item.clause.span,
+            )
+        attach_clauses(reference, _merged(clauses_of(reference), item.clause))
+    for item in found:
+        if item.invented:
+            references[item.anchor].set("alias", None)
+
+
+def _reference_named_by(identifier: exp.Identifier) -> exp.Expression | None:
+    """The reference in FROM whose name or alias `identifier` is."""
+    parent = identifier.parent
+    if isinstance(parent, exp.TableAlias):
+        return parent.parent
+    if isinstance(parent, exp.Table) and parent.this is identifier:
+        return parent
+    # ISTREAM(Bid WINDOW(…)) is a function of a column to sqlglot.
+    if isinstance(parent, exp.Column) and isinstance(parent.parent, exp.Anonymous):
+        return parent if parent.parent.name.upper() in STREAM_FUNCTIONS else None
+    return None
+
+
+def _merged(clauses: Clauses, clause: Window | Granularity) -> Clauses:
+    if isinstance(clause, Window):
+        if clauses.window is not None:
+            raise ParseError("a reference has at most one window", clause.span)
+        return replace(clauses, window=clause)
+    if clauses.granularity is not None:
+        raise ParseError("a reference has at most one granularity", clause.span)
+    return replace(clauses, granularity=clause)

@@ -1,0 +1,351 @@
+"""Plan text back to a plan: every operator of the algebra can be written this way, also those
+that SQL has no word for (MaxUnion, StrictDifference)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from millstream.catalog import Catalog, Stream
+from millstream.errors import ParseError, Span, did_you_mean
+from millstream.logical.expressions import Column, Expression
+from millstream.logical.plan import (
+    NODE_TYPES,
+    Aggregate,
+    CountWindow,
+    Filter,
+    Granularity,
+    Join,
+    JoinKind,
+    Map,
+    Named,
+    PartitionedWindow,
+    Plan,
+    Rstream,
+    Schema,
+    SortKey,
+    Source,
+    TimeWindow,
+    TopN,
+)
+from millstream.logical.time import INFINITY, TimeDomain
+from millstream.sql.clauses import parse_duration
+from millstream.sql.scalar import ScalarBinder, bind_aggregate, is_aggregate
+from millstream.sql.scope import Scope
+from millstream.sql.tokens import Cursor, Name, tokenize
+from millstream.sql.windows import chronons
+
+
+@dataclass
+class _Line:
+    """One node: its name, its properties as text, and the lines below it."""
+
+    name: str
+    properties: dict[str, str]
+    span: Span
+    children: list[_Line] = field(default_factory=list)
+
+
+def parse_plan(text: str, catalog: Catalog) -> Plan:
+    """The plan that `plan_text` printed, over the streams of the catalog."""
+    roots: list[_Line] = []
+    path: list[tuple[int, _Line]] = []
+    for indent, line in _read_lines(text):
+        while path and path[-1][0] >= indent:
+            path.pop()
+        (path[-1][1].children if path else roots).append(line)
+        path.append((indent, line))
+    if len(roots) != 1:
+        raise ParseError("a plan has one root: the first line, all others are indented below it")
+    return _Builder(catalog).build(roots[0])
+
+
+def _read_lines(text: str) -> Iterator[tuple[int, _Line]]:
+    offset = 0
+    for raw in text.split("\n"):
+        content = raw.strip()
+        if content:
+            indent = len(raw) - len(raw.lstrip(" "))
+            span = Span(offset + indent, offset + indent + len(content))
+            name, _, rest = content.partition(" ")
+            yield indent, _Line(name, dict(_read_properties(rest, span)), span)
+        offset += len(raw) + 1
+
+
+def _read_properties(text: str, span: Span) -> Iterator[tuple[str, str]]:
+    """`key=value` pairs; a value goes on to the next ` key=` that is in no bracket or string."""
+    starts = [i for i in _top_level(text) if _key_at(text, i) is not None]
+    if text.strip() and (not starts or starts[0] != 0):
+        raise ParseError("expected key=value after the name of the operator", span)
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        key = _key_at(text, start)
+        assert key is not None
+        yield key, text[start + len(key) + 1 : end].strip()
+
+
+def _key_at(text: str, index: int) -> str | None:
+    """The key that begins at a place: a lower-case word that `=` follows without a space."""
+    if index and text[index - 1] != " ":
+        return None
+    end = index
+    while end < len(text) and text[end].islower():
+        end += 1
+    return text[index:end] if end > index and text[end : end + 1] == "=" else None
+
+
+def _top_level(text: str) -> Iterator[int]:
+    """The places of `text` outside brackets, strings and quoted names."""
+    depth = 0
+    quote = ""
+    escaped = False
+    for index, character in enumerate(text):
+        if quote:
+            if escaped:
+                escaped = False
+            elif character == "\\" and quote == "'":
+                escaped = True
+            elif character == quote:
+                quote = ""
+            continue
+        if character in "'`":
+            quote = character
+        elif character in "([":
+            depth += 1
+        elif character in ")]":
+            depth -= 1
+        elif depth == 0:
+            yield index
+
+
+def _items(text: str) -> list[str]:
+    """The items of `[a, b]`."""
+    inner = text.strip().removeprefix("[").removesuffix("]")
+    commas = [index for index in _top_level(inner) if inner[index] == ","]
+    bounds = [-1, *commas, len(inner)]
+    items = [inner[a + 1 : b].strip() for a, b in pairwise(bounds)]
+    return [item for item in items if item]
+
+
+class _PlanScope(Scope):
+    """Names in plan text are exact: the qualifier and the name of a field of the input."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__()
+        self.fields = {f.key: f.column for f in schema}
+
+    def resolve(self, name: Name, table: Name | None) -> Expression:
+        key = (table.text if table is not None else "", name.text)
+        if key not in self.fields:
+            names = [f"{q}.{n}" if q else n for q, n in self.fields]
+            text = f"{key[0]}.{key[1]}" if key[0] else key[1]
+            raise ParseError(f'no input has a column "{text}"', None, did_you_mean(text, names))
+        return self.fields[key]
+
+
+class _PlanBinder(ScalarBinder):
+    def nondeterministic(self, node: exp.Expression, name: str) -> None:
+        """A plan may draw where the binder of SQL has allowed it."""
+
+
+class _Builder:
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def build(self, line: _Line) -> Plan:
+        node = NODE_TYPES.get(line.name)
+        if node is None:
+            raise ParseError(
+                f'"{line.name}" is not an operator', line.span, did_you_mean(line.name, NODE_TYPES)
+            )
+        inputs = [self.build(child) for child in line.children]
+        if len(inputs) != len(node.input_names):
+            raise ParseError(
+                f"{line.name} has {len(node.input_names)} inputs, not {len(inputs)}", line.span
+            )
+        try:
+            return self._node(node, _Properties(line, self.catalog, inputs), inputs)
+        except ParseError as error:
+            if error.diagnostic.span is None:
+                diagnostic = error.diagnostic
+                raise ParseError(diagnostic.message, line.span, diagnostic.help) from None
+            raise
+
+    def _node(self, node: type[Plan], own: _Properties, inputs: list[Plan]) -> Plan:
+        if node is Source:
+            return self._source(own)
+        first = inputs[0]
+        if node is Filter:
+            return Filter(first, own.expression("where"))
+        if node is Map:
+            return Map(first, own.named("columns"))
+        if node is Join:
+            kind = JoinKind(own.text("kind", "inner"))
+            condition = own.expression("on") if own.has("on") else None
+            return Join(first, inputs[1], kind, condition)
+        if node is Aggregate:
+            return Aggregate(first, own.named("by", keep_qualifier=True), own.named("compute"))
+        if node is TopN:
+            return TopN(first, own.number("limit"), own.order(), own.expressions("by"))
+        if node is TimeWindow:
+            granule = own.duration("granule", 1)
+            return TimeWindow(
+                first,
+                own.duration("range", INFINITY),
+                own.duration("slide", granule),
+                granule,
+                own.optional("min", own.duration),
+            )
+        if node is CountWindow or node is PartitionedWindow:
+            count = (
+                own.number("rows", INFINITY),
+                own.expressions("order"),
+                own.number("slide", 1),
+                own.duration("granule", 1),
+                own.optional("min", own.number),
+            )
+            if node is CountWindow:
+                return CountWindow(first, *count)
+            return PartitionedWindow(first, own.expressions("by"), *count)
+        if node is Granularity:
+            coarsest = own.optional("coarsest", own.duration)
+            return Granularity(first, own.duration("granule", 1), coarsest)
+        if node is Rstream:
+            return Rstream(first, own.duration("granule", 1))
+        return node(*inputs)
+
+    def _source(self, own: _Properties) -> Source:
+        name = own.name("stream")
+        stream = self.catalog.stream(Name(name, quoted=True))
+        if not isinstance(stream, Stream):
+            raise ParseError(f'"{name}" is a derived stream; a plan reads source streams')
+        alias = own.name("as") if own.has("as") else name
+        source = stream.source(alias)
+        if own.has("arrival"):
+            source = replace(source, arrival=True)
+        return source
+
+
+class _Properties:
+    """The properties of one line, read as what the node needs."""
+
+    def __init__(self, line: _Line, catalog: Catalog, inputs: list[Plan]) -> None:
+        self.line = line
+        self.catalog = catalog
+        self.schema: Schema = tuple(f for plan in inputs for f in plan.schema)
+        self.inputs = inputs
+        scope = _PlanScope(self.schema)
+        self.binder = _PlanBinder(catalog, scope, {}, "a plan")
+
+    @property
+    def domain(self) -> TimeDomain:
+        return self.inputs[0].domain
+
+    def has(self, key: str) -> bool:
+        return key in self.line.properties
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.line.properties.get(key, default)
+        if value is None:
+            raise ParseError(f"{self.line.name} needs {key}=…", self.line.span)
+        return value
+
+    def optional(self, key: str, read: Callable[[str], int]) -> int | None:
+        return read(key) if self.has(key) else None
+
+    def name(self, key: str) -> str:
+        return _cursor(self.text(key)).name("a name").text
+
+    def number(self, key: str, default: int | None = None) -> int:
+        text = self.text(key, None if default is None else str(default))
+        if text == "UNBOUNDED":
+            return INFINITY
+        if not text.isdigit():
+            raise ParseError(f"{key}={text} is not a number", self.line.span)
+        return int(text)
+
+    def duration(self, key: str, default: int | None = None) -> int:
+        if not self.has(key) and default is not None:
+            return default
+        text = self.text(key)
+        if text == "UNBOUNDED":
+            return INFINITY
+        return chronons(parse_duration(text, self.line.span), self.domain, key)
+
+    def expression(self, key: str) -> Expression:
+        return self.binder.bind(self._parsed(self.text(key)))
+
+    def expressions(self, key: str) -> tuple[Expression, ...]:
+        items = _items(self.text(key, "[]"))
+        return tuple(self.binder.bind(self._parsed(item)) for item in items)
+
+    def named(self, key: str, keep_qualifier: bool = False) -> tuple[Named, ...]:
+        items = _items(self.text(key, "[]"))
+        return tuple(self._named(item, keep_qualifier) for item in items)
+
+    def _named(self, text: str, keep_qualifier: bool) -> Named:
+        text, alias = _split_off(text, " AS ")
+        text, order = _split_off(text, " ORDERED BY ")
+        node = self._parsed(text)
+        expression: Expression
+        if is_aggregate(node, self.catalog):
+            keys = tuple(
+                self.binder.bind(self._parsed(item))
+                for item in _items((order or "").strip().removeprefix("(").removesuffix(")"))
+            )
+            expression = bind_aggregate(node, self.binder, keys)
+        else:
+            expression = self.binder.bind(node)
+        if alias is None:
+            if not isinstance(expression, Column):
+                raise ParseError(f"{text} needs a name: {text} AS name", self.line.span)
+            return Named(expression, expression.name, expression.qualifier * keep_qualifier)
+        cursor = _cursor(alias)
+        parts = [cursor.name("a name").text]
+        while cursor.accept("."):
+            parts.append(cursor.name("a name").text)
+        return Named(expression, parts[-1], parts[0] if len(parts) > 1 else "")
+
+    def order(self) -> tuple[SortKey, ...]:
+        keys = []
+        for item in _items(self.text("order")):
+            text, first = _cut(item, " NULLS FIRST")
+            text, last = _cut(text, " NULLS LAST")
+            text, descending = _cut(text, " DESC")
+            nulls_first = first or (not last and not descending)
+            keys.append(SortKey(self.binder.bind(self._parsed(text)), descending, nulls_first))
+        return tuple(keys)
+
+    def _parsed(self, text: str) -> Any:
+        try:
+            return _unplaced(sqlglot.parse_one(text, dialect="spark"))
+        except SqlglotError:
+            raise ParseError(f"cannot read the expression: {text}", self.line.span) from None
+
+
+def _unplaced(node: exp.Expression) -> exp.Expression:
+    """Positions inside one expression of a line are not positions in the plan text."""
+    for part in node.walk():
+        part.meta.pop("start", None)
+    return node
+
+
+def _split_off(text: str, word: str) -> tuple[str, str | None]:
+    """The text before and after the last `word` outside brackets."""
+    places = [i for i in _top_level(text) if text.startswith(word, i)]
+    if not places:
+        return text, None
+    return text[: places[-1]], text[places[-1] + len(word) :]
+
+
+def _cut(text: str, suffix: str) -> tuple[str, bool]:
+    return (text[: -len(suffix)], True) if text.endswith(suffix) else (text, False)
+
+
+def _cursor(text: str) -> Cursor:
+    return Cursor(tokenize(text), len(text))

@@ -1,0 +1,384 @@
+"""Scalar expressions: from sqlglot's nodes to typed expressions, implicit casts made explicit."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millstream import types
+from millstream.catalog import Catalog
+from millstream.errors import BindError, did_you_mean
+from millstream.logical import aggregates, functions
+from millstream.logical.expressions import AggregateCall, Call, Cast, Expression, Literal
+from millstream.logical.functions import SignatureError
+from millstream.logical.time import MICROSECONDS, unit_named
+from millstream.sql.calls import aggregate_of, call_of
+from millstream.sql.clauses import parameter_value
+from millstream.sql.parser import STREAM_FUNCTIONS
+from millstream.sql.scope import Scope, name_of, span_of
+
+BOOLEAN = pa.bool_()
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class ScalarBinder:
+    """Binds expressions over the columns of a scope.
+
+    Subclasses say what aggregates and subqueries mean where they stand; here they are errors.
+    `place` names the clause in messages.
+    """
+
+    def __init__(
+        self, catalog: Catalog, scope: Scope, parameters: Mapping[str, object], place: str
+    ) -> None:
+        self.catalog = catalog
+        self.scope = scope
+        self.parameters = parameters
+        self.place = place
+
+    # --- what depends on the place ---------------------------------------------------------------
+
+    def aggregate(self, node: exp.Expression) -> Expression:
+        raise BindError(
+            f"an aggregate cannot stand in {self.place}",
+            span_of(node),
+            "write it in HAVING or in a subquery" if self.place == "WHERE" else None,
+        )
+
+    def subquery(self, node: exp.Expression) -> Expression:
+        raise BindError(f"a subquery cannot stand in {self.place}", span_of(node))
+
+    def nondeterministic(self, node: exp.Expression, name: str) -> None:
+        """Called for functions whose value is not the same each time; refused by default."""
+        raise BindError(
+            f'function "{name}" is not deterministic and would make the answer depend on when it '
+            "is computed",
+            span_of(node),
+            "use it in the first projection over a source stream, where it is evaluated once a row",
+        )
+
+    # --- binding ---------------------------------------------------------------------------------
+
+    def bind(self, node: exp.Expression) -> Expression:
+        if is_subquery(node):
+            return self.subquery(node)
+        match node:
+            case exp.Paren():
+                return self.bind(node.this)
+            case exp.Alias():
+                raise BindError("an alias with AS cannot stand here", span_of(node))
+            case exp.Column():
+                return self.column(node)
+            case exp.Literal():
+                return self._literal(node)
+            case exp.Boolean():
+                return Literal(bool(node.this), BOOLEAN)
+            case exp.Null():
+                return Literal(None, pa.null())
+            case exp.Placeholder() | exp.Parameter():
+                return self._parameter(node)
+            case exp.Interval():
+                return self._interval(node)
+            case exp.HexString():
+                return Literal(bytes.fromhex(_hex_digits(node)), types.BINARY)
+            case exp.Neg() if _is_number(node.this):
+                return self._literal(node.this, negative=True)
+            case exp.Cast():  # also TryCast
+                return self._cast(node)
+            case exp.Between():
+                return self._between(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Is():
+                return self._is(node)
+            case exp.Window() | exp.WithinGroup():
+                raise BindError(
+                    "OVER is not supported: a window belongs to a stream",
+                    span_of(node),
+                    "write FROM stream WINDOW(RANGE 10 MINUTES), which every operator can use",
+                )
+            case exp.Star():
+                raise BindError(f'"*" cannot stand in {self.place}', span_of(node))
+            case exp.Filter():
+                return self.aggregate(node)
+        return self._function(node)
+
+    def predicate(self, node: exp.Expression) -> Expression:
+        """An expression that must be BOOLEAN."""
+        bound = self.bind(node)
+        if not pa.types.is_boolean(bound.type) and not pa.types.is_null(bound.type):
+            raise BindError(
+                f"{self.place} must be BOOLEAN, not {types.sql_name(bound.type)}", span_of(node)
+            )
+        return self.cast(bound, BOOLEAN)
+
+    def column(self, node: exp.Column) -> Expression:
+        if isinstance(node.this, exp.Star):
+            raise BindError(f'"*" cannot stand in {self.place}', span_of(node))
+        if node.args.get("db") is not None:
+            raise BindError("a column has at most one name before it", span_of(node))
+        table = node.args.get("table")
+        return self.scope.resolve(name_of(node.this), name_of(table) if table else None)
+
+    def call(self, name: str, *arguments: Expression, at: exp.Expression | None = None) -> Call:
+        """The call of a built-in function or one of the user's, arguments cast as it needs them."""
+        span = span_of(at) if at is not None else None
+        user = self.catalog.functions.get(name)
+        if user is not None:
+            return Call(name, arguments, user.returns)
+        function = functions.lookup(name)
+        if function is None:
+            raise BindError(
+                f'function "{name}" does not exist',
+                span,
+                did_you_mean(
+                    name,
+                    [*functions.names(), *aggregates.names(), *self.catalog.functions],
+                ),
+            )
+        if not function.deterministic and at is not None:
+            self.nondeterministic(at, name)
+        try:
+            signature = function.signature(tuple(argument.type for argument in arguments))
+        except SignatureError as error:
+            raise BindError(str(error), span) from None
+        return Call(
+            function.name,
+            tuple(map(self.cast, arguments, signature.arguments)),
+            signature.result,
+        )
+
+    @staticmethod
+    def cast(expression: Expression, target: pa.DataType) -> Expression:
+        return expression if expression.type == target else Cast(expression, target)
+
+    # --- forms -----------------------------------------------------------------------------------
+
+    def _function(self, node: exp.Expression) -> Expression:
+        if is_aggregate(node, self.catalog):
+            return self.aggregate(node)
+        try:
+            called = call_of(node)
+        except ValueError as error:
+            raise BindError(str(error), span_of(node)) from None
+        if called is None:
+            text = node.sql(dialect="spark")
+            raise BindError(f"this expression is not supported: {text}", span_of(node))
+        name, arguments = called
+        if name.upper() in STREAM_FUNCTIONS:
+            raise BindError(
+                f"{name.upper()} stands in FROM, or around the whole select list", span_of(node)
+            )
+        return self.call(name, *map(self.bind, arguments), at=node)
+
+    def _literal(self, node: exp.Literal, negative: bool = False) -> Expression:
+        text = node.this
+        if node.is_string:
+            return Literal(text, types.STRING)
+        if text.isdigit():
+            value = -int(text) if negative else int(text)
+            if -(2**31) <= value < 2**31:
+                return Literal(value, types.INT)
+            if -(2**63) <= value < 2**63:
+                return Literal(value, types.BIGINT)
+        if "e" in text.lower():
+            number = float(text)
+            return Literal(-number if negative else number, types.DOUBLE)
+        exact = -Decimal(text) if negative else Decimal(text)
+        _, digits, exponent = exact.as_tuple()
+        scale = max(-int(exponent), 0)
+        precision = max(len(digits), scale)
+        if precision > 38:
+            raise BindError("a number has at most 38 digits", span_of(node))
+        return Literal(exact, pa.decimal128(precision, scale))
+
+    def _parameter(self, node: exp.Expression) -> Expression:
+        name = str(node.name or node.this or "")
+        if not name:
+            raise BindError("a parameter has a name: write :name", span_of(node))
+        value = parameter_value(name, self.parameters, span_of(node))
+        try:
+            return literal_of(value)
+        except TypeError:
+            raise BindError(
+                f'parameter ":{name}" has a value of type {type(value).__name__}, which no '
+                "column can have",
+                span_of(node),
+            ) from None
+
+    def _interval(self, node: exp.Interval) -> Expression:
+        span = span_of(node)
+        unit = node.args.get("unit")
+        amount = node.this
+        if not isinstance(amount, exp.Literal | exp.Neg) or unit is None:
+            raise BindError("an INTERVAL is a number and a unit", span, "write INTERVAL '5' MINUTE")
+        word = unit_named(unit.name)
+        if word is None:
+            raise BindError(
+                f'"{unit.name}" is not a unit of an INTERVAL here', span,
+                "intervals of months and years have no fixed length and are not supported",
+            )  # fmt: skip
+        negative = isinstance(amount, exp.Neg)
+        try:
+            number = Fraction(str(amount.this.this if negative else amount.this).strip())
+        except ValueError:
+            raise BindError(f'"{amount.name}" is not a number', span) from None
+        microseconds = number * MICROSECONDS[word] * (-1 if negative else 1)
+        if microseconds.denominator != 1:
+            raise BindError("an INTERVAL is a whole number of microseconds", span)
+        return Literal(int(microseconds), types.INTERVAL)
+
+    def _cast(self, node: exp.Cast) -> Expression:
+        operand = self.bind(node.this)
+        try:
+            target = types.from_sql(node.to)
+        except ValueError as error:
+            raise BindError(str(error), span_of(node)) from None
+        if not types.can_cast(operand.type, target):
+            raise BindError(
+                f"{types.sql_name(operand.type)} cannot be cast to {types.sql_name(target)}",
+                span_of(node),
+            )
+        if node.args.get("safe"):  # TRY_CAST; the dialect parses CAST to the same class without it
+            return Cast(operand, target, attempt=True)
+        return self.cast(operand, target)
+
+    def _between(self, node: exp.Between) -> Expression:
+        if node.args.get("symmetric"):
+            raise BindError("BETWEEN SYMMETRIC is not supported", span_of(node))
+        value = self.bind(node.this)
+        low, high = self.bind(node.args["low"]), self.bind(node.args["high"])
+        return self.call(
+            "and", self.call(">=", value, low, at=node), self.call("<=", value, high, at=node)
+        )
+
+    def _in(self, node: exp.In) -> Expression:
+        items = node.expressions
+        if not items or node.args.get("unnest") or node.args.get("field"):
+            raise BindError("IN takes a list of values or a subquery", span_of(node))
+        return self.call("in", *map(self.bind, (node.this, *items)), at=node)
+
+    def _is(self, node: exp.Is) -> Expression:
+        value, what = self.bind(node.this), node.expression
+        if isinstance(what, exp.Not):  # some versions of sqlglot put the NOT inside
+            return self.call("not", self._is_what(value, what.this, node))
+        return self._is_what(value, what, node)
+
+    def _is_what(self, value: Expression, what: exp.Expression, node: exp.Is) -> Expression:
+        if isinstance(what, exp.Null):
+            return self.call("is null", value, at=node)
+        if isinstance(what, exp.Boolean):
+            return self.call("<=>", value, Literal(bool(what.this), BOOLEAN), at=node)
+        raise BindError("expected NULL, TRUE or FALSE after IS", span_of(node))
+
+
+def is_subquery(node: exp.Expression) -> bool:
+    """Whether the value of the node is computed by a subquery of its own."""
+    match node:
+        case exp.Subquery() | exp.Exists() | exp.Query():
+            return True
+        case exp.In():
+            return node.args.get("query") is not None
+        case exp.Binary():
+            return isinstance(node.expression, exp.Any | exp.All)
+    return False
+
+
+def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
+    if isinstance(node, exp.Filter):
+        return True
+    if isinstance(node, exp.Anonymous) and node.name.lower() in catalog.aggregates:
+        return True
+    try:
+        return isinstance(node, exp.Func) and aggregate_of(node) is not None
+    except ValueError as error:
+        raise BindError(str(error), span_of(node)) from None
+
+
+def bind_aggregate(
+    node: exp.Expression, inner: ScalarBinder, order: tuple[Expression, ...]
+) -> AggregateCall:
+    """The aggregate of a node, its arguments bound by `inner`; `order` is what FIRST goes by."""
+    condition = None
+    if isinstance(node, exp.Filter):
+        condition = inner.predicate(node.expression.this)
+        node = node.this
+        if not is_aggregate(node, inner.catalog):
+            raise BindError("FILTER belongs to an aggregate", span_of(node))
+    user = inner.catalog.aggregates.get(node.name.lower()) if _is_anonymous(node) else None
+    if user is not None:
+        bound = tuple(inner.bind(argument) for argument in node.expressions)
+        return AggregateCall(user.name, bound, user.returns, filter=condition)
+    named = aggregate_of(node)
+    assert named is not None
+    name, arguments, distinct = named
+    function = aggregates.lookup(name)
+    assert function is not None
+    bound = tuple(map(inner.bind, arguments))
+    try:
+        signature = function.signature(tuple(argument.type for argument in bound))
+    except SignatureError as error:
+        raise BindError(str(error), span_of(node)) from None
+    cast = tuple(map(inner.cast, bound, signature.arguments))
+    return AggregateCall(
+        name, cast, signature.result, distinct, condition, order if function.ordered else ()
+    )
+
+
+def _is_anonymous(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Anonymous)
+
+
+def _is_number(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+def _hex_digits(node: exp.HexString) -> str:
+    digits = str(node.this)
+    # sqlglot keeps X'0a' as the number it is in some versions, as its digits in others.
+    return digits if len(digits) % 2 == 0 else "0" + digits
+
+
+def literal_of(value: object) -> Expression:
+    """A Python value as an expression; TypeError if no type of ours holds it."""
+    match value:
+        case None:
+            return Literal(None, pa.null())
+        case bool():
+            return Literal(value, BOOLEAN)
+        case int():
+            if -(2**31) <= value < 2**31:
+                return Literal(value, types.INT)
+            if -(2**63) <= value < 2**63:
+                return Literal(value, types.BIGINT)
+            raise TypeError(value)
+        case float():
+            return Literal(types.canonical(value), types.DOUBLE)
+        case str():
+            return Literal(value, types.STRING)
+        case bytes():
+            return Literal(value, types.BINARY)
+        case Decimal():
+            _, digits, exponent = value.as_tuple()
+            scale = max(-int(exponent), 0)
+            return Literal(value, pa.decimal128(max(len(digits), scale), scale))
+        case datetime.datetime():
+            text = functions.to_string(microseconds_of(value), types.TIMESTAMP)
+            return Cast(Literal(text, types.STRING), types.TIMESTAMP)
+        case datetime.date():
+            return Cast(Literal(value.isoformat(), types.STRING), types.DATE)
+        case datetime.timedelta():
+            return Literal(value // datetime.timedelta(microseconds=1), types.INTERVAL)
+    raise TypeError(value)
+
+
+def microseconds_of(moment: datetime.datetime) -> int:
+    """Microseconds since the epoch; a moment without a zone counts as UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return (moment - EPOCH) // datetime.timedelta(microseconds=1)

@@ -1,0 +1,206 @@
+"""Which names a query sees, and the columns they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from millstream.errors import BindError, Span, did_you_mean
+from millstream.logical.expressions import Column, Expression, OuterColumn
+from millstream.logical.plan import ARRIVAL, Field, Schema
+from millstream.sql.tokens import Name
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A reference in FROM: the name it is called by ("" for an unnamed subquery), what it is, and
+    its columns."""
+
+    name: str
+    kind: str
+    columns: Schema
+
+    @property
+    def described(self) -> str:
+        return f'{self.kind} "{self.name}"' if self.name else "the subquery"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A column that USING or NATURAL made of one column on each side."""
+
+    name: str
+    expression: Expression
+    parts: frozenset[tuple[str, str]]
+
+
+@dataclass
+class Scope:
+    """The references of one FROM, inside the scope of the enclosing query."""
+
+    relations: list[Relation] = field(default_factory=list)
+    merged: list[Merged] = field(default_factory=list)
+    parent: Scope | None = None
+
+    def add(self, relation: Relation, span: Span | None) -> None:
+        taken = any(r.name.lower() == relation.name.lower() for r in self.relations)
+        if relation.name and taken:
+            raise BindError(
+                f'"{relation.name}" names two references in FROM',
+                span,
+                "give one of them another alias with AS",
+            )
+        self.relations.append(relation)
+
+    def resolve(self, name: Name, table: Name | None) -> Expression:
+        """The column a name stands for; in an enclosing query it is an OuterColumn."""
+        found = self._own(name, table)
+        if found is not None:
+            return found
+        scope = self.parent
+        while scope is not None:
+            found = scope._own(name, table)
+            if isinstance(found, Column):
+                return OuterColumn(found.name, found.type, found.qualifier, found.nullable)
+            if found is not None:
+                raise BindError(
+                    f'column "{name.text}" is merged by USING and cannot be used in a subquery',
+                    name.span,
+                    "write it with the name of one side before it",
+                )
+            scope = scope.parent
+        raise self._unknown(name, table)
+
+    def _own(self, name: Name, table: Name | None) -> Expression | None:
+        if table is None:
+            for merged in self.merged:
+                if name.matches(merged.name):
+                    return merged.expression
+        relations = [r for r in self.relations if table is None or table.matches(r.name)]
+        candidates = [
+            (relation, column)
+            for relation in relations
+            for column in relation.columns
+            if name.matches(column.name) and not column.name.startswith("$")
+        ]
+        if len(candidates) > 1:
+            owners = " and ".join(relation.described for relation, _ in candidates)
+            first = candidates[0][0].name
+            raise BindError(
+                f'column "{name.text}" is ambiguous: it is in {owners}',
+                name.span,
+                f"write {first}.{name.text}" if first else "give the subqueries names with AS",
+            )
+        return candidates[0][1].column if candidates else None
+
+    def _unknown(self, name: Name, table: Name | None) -> BindError:
+        scopes = list(self._enclosing())
+        if table is not None:
+            for scope in scopes:
+                for relation in scope.relations:
+                    if table.matches(relation.name):
+                        return _no_column(name, [relation])
+            names = [r.name for scope in scopes for r in scope.relations if r.name]
+            return BindError(
+                f'"{table.text}" is not a stream or alias in FROM',
+                table.span,
+                did_you_mean(table.text, names),
+            )
+        return _no_column(name, [r for scope in scopes for r in scope.relations])
+
+    def _enclosing(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def star(self, table: Name | None) -> list[tuple[str, Expression]]:
+        """The columns that `*` or `table.*` stands for, with their names."""
+        if table is None:
+            hidden = {key for merged in self.merged for key in merged.parts}
+            columns: list[tuple[str, Expression]] = [(m.name, m.expression) for m in self.merged]
+            for relation in self.relations:
+                columns += [
+                    (column.name, column.column)
+                    for column in visible(relation.columns)
+                    if column.key not in hidden
+                ]
+            return columns
+        for relation in self.relations:
+            if table.matches(relation.name):
+                return [(column.name, column.column) for column in visible(relation.columns)]
+        raise self._unknown(Name("*"), table)
+
+
+def visible(columns: Schema) -> list[Field]:
+    return [column for column in columns if column.name != ARRIVAL]
+
+
+def _no_column(name: Name, relations: list[Relation]) -> BindError:
+    columns = [c.name for r in relations for c in r.columns if not c.name.startswith("$")]
+    if len(relations) == 1:
+        message = f'column "{name.text}" does not exist in {relations[0].described}'
+    else:
+        message = f'column "{name.text}" does not exist'
+    return BindError(message, name.span, did_you_mean(name.text, columns))
+
+
+# --- places and parts of sqlglot's trees ----------------------------------------------------------
+
+
+def span_of(node: exp.Expression) -> Span | None:
+    """The text a node was parsed from, as far as the positions of its parts tell; a node without
+    any is placed by the nearest one around it."""
+    current: exp.Expression | None = node
+    while current is not None:
+        spans = [
+            Span(part.meta["start"], part.meta["end"] + 1)
+            for part in current.walk()
+            if "start" in part.meta
+        ]
+        if spans:
+            return Span(min(s.start for s in spans), max(s.end for s in spans))
+        current = current.parent
+    return None
+
+
+def name_of(identifier: exp.Expression) -> Name:
+    return Name(identifier.name, bool(identifier.args.get("quoted")), span_of(identifier))
+
+
+def part(node: exp.Expression, key: str) -> Any:
+    """An argument of a node; some have a trailing underscore in newer versions of sqlglot."""
+    value = node.args.get(key)
+    return value if value is not None else node.args.get(f"{key}_")
+
+
+def refuse_others(node: exp.Expression, understood: tuple[str, ...], what: str) -> None:
+    """Nothing that was written is ignored: an argument we do not understand is an error."""
+    for key, value in node.args.items():
+        if value and key.rstrip("_") not in understood:
+            inside = value[0] if isinstance(value, list) else value
+            place = span_of(inside) if isinstance(inside, exp.Expression) else span_of(node)
+            word = key.rstrip("_").replace("_", " ").upper()
+            raise BindError(f"{_CLAUSE_NAMES.get(word, word)} is not supported in {what}", place)
+
+
+_CLAUSE_NAMES = {
+    "LATERALS": "LATERAL VIEW",
+    "WINDOWS": "a named WINDOW",
+    "SAMPLE": "TABLESAMPLE",
+    "PIVOTS": "PIVOT",
+    "SORT": "SORT BY",
+    "CLUSTER": "CLUSTER BY",
+    "DISTRIBUTE": "DISTRIBUTE BY",
+    "DB": "a name with a database before it",
+    "CATALOG": "a name with a catalog before it",
+    "EXCEPT": "* EXCEPT",
+    "REPLACE": "* REPLACE",
+    "RENAME": "* RENAME",
+    "ON": "DISTINCT ON",
+    "KIND": "SELECT AS",
+    "HINT": "a hint",
+}

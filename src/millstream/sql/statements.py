@@ -1,0 +1,251 @@
+"""The statements of the language, as they were written.
+
+A query is sqlglot's tree; the clauses that sqlglot does not know hang on the references in FROM
+that they belong to (`clauses_of`). `str(statement)` prints a statement that parses to an equal one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millstream import types
+from millstream.errors import Span
+from millstream.sql.clauses import Clauses, Duration
+from millstream.sql.tokens import Name
+
+Literal: TypeAlias = "str | int | float | bool | None"
+
+_CLAUSES = "stream_clauses"
+
+
+def clauses_of(reference: exp.Expression) -> Clauses:
+    """The window and granularity of a table reference."""
+    found: Clauses = reference.meta.get(_CLAUSES, Clauses())
+    return found
+
+
+def attach_clauses(reference: exp.Expression, clauses: Clauses) -> None:
+    reference.meta[_CLAUSES] = clauses
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """A SELECT or a set operation, and how its answer is to be given."""
+
+    tree: exp.Expression
+    emit: str | None = None  # FINAL, CHANGES, or None where the statement does not say
+    emit_span: Span | None = None
+    span: Span | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Query)
+            and self.emit == other.emit
+            and bool(self.tree == other.tree)
+            and list(map(clauses_of, self.tree.walk())) == list(map(clauses_of, other.tree.walk()))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.emit))
+
+    def __str__(self) -> str:
+        return query_text(self.tree) + (f" EMIT {self.emit}" if self.emit else "")
+
+
+@dataclass(frozen=True)
+class Connector:
+    """`kafka('host', topic => 'bids')`: a name, values by position and values by name."""
+
+    name: Name
+    values: tuple[Literal, ...] = ()
+    options: tuple[tuple[str, Literal], ...] = ()
+
+    def __str__(self) -> str:
+        named = [f"{key} => {_literal_text(value)}" for key, value in self.options]
+        return f"{self.name}({', '.join([*map(_literal_text, self.values), *named])})"
+
+
+@dataclass(frozen=True)
+class ColumnDefinition:
+    name: Name
+    type: pa.DataType
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        suffix = "" if self.nullable else " NOT NULL"
+        return f"{self.name} {types.sql_name(self.type)}{suffix}"
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """`ORDERED BY column [UNIT u] [DELAY d] [IDLE AFTER d]`"""
+
+    column: Name
+    unit: str | None = None
+    delay: Duration | None = None
+    idle: Duration | None = None
+
+    def __str__(self) -> str:
+        parts = [f"ORDERED BY {self.column}"]
+        if self.unit is not None:
+            parts.append(f"UNIT {self.unit}")
+        if self.delay is not None:
+            parts.append(f"DELAY {self.delay}")
+        if self.idle is not None:
+            parts.append(f"IDLE AFTER {self.idle}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Validity:
+    """`VALID FROM a TO b`: rows that bring their own interval."""
+
+    start: Name
+    end: Name
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        unit = f" UNIT {self.unit}" if self.unit is not None else ""
+        return f"VALID FROM {self.start} TO {self.end}{unit}"
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """`rate = 100` or `distinct(column) = 50`"""
+
+    kind: str
+    column: Name | None
+    value: float
+
+    def __str__(self) -> str:
+        subject = self.kind if self.column is None else f"{self.kind}({self.column})"
+        return f"{subject} = {self.value:g}"
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    source: Connector
+    ordering: Ordering | None = None
+    validity: Validity | None = None
+    statistics: tuple[Statistic, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [
+            f"CREATE STREAM {self.name} ({', '.join(map(str, self.columns))})",
+            f"SOURCE {self.source}",
+        ]
+        parts += [str(part) for part in (self.ordering, self.validity) if part is not None]
+        if self.statistics:
+            parts.append(f"WITH ({', '.join(map(str, self.statistics))})")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class CreateDerivedStream:
+    name: Name
+    query: Query
+
+    def __str__(self) -> str:
+        return f"CREATE STREAM {self.name} AS {self.query}"
+
+
+@dataclass(frozen=True)
+class InsertInto:
+    sink: Connector
+    query: Query
+
+    def __str__(self) -> str:
+        return f"INSERT INTO {self.sink} {self.query}"
+
+
+@dataclass(frozen=True)
+class Select:
+    query: Query
+
+    def __str__(self) -> str:
+        return str(self.query)
+
+
+@dataclass(frozen=True)
+class Drop:
+    kind: str  # STREAM or QUERY
+    name: Name
+
+    def __str__(self) -> str:
+        return f"DROP {self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Stop:
+    name: Name
+
+    def __str__(self) -> str:
+        return f"STOP QUERY {self.name}"
+
+
+@dataclass(frozen=True)
+class Show:
+    what: str  # STREAMS or QUERIES
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"SHOW {self.what}"
+
+
+Statement: TypeAlias = CreateStream | CreateDerivedStream | InsertInto | Select | Drop | Stop | Show
+
+
+def query_text(tree: exp.Expression) -> str:
+    """The query in the language, stream clauses included.
+
+    sqlglot prints what it knows; references that carry clauses are printed here and stand in its
+    tree as a name that nothing else can have.
+    """
+    tree = tree.copy()
+    printed: dict[str, str] = {}
+    for reference in list(_outermost_with_clauses(tree)):
+        mark = f"__reference_{len(printed)}__"
+        printed[mark] = _reference_text(reference)
+        _replace(tree, reference, exp.to_identifier(mark))
+    text = str(tree.sql(dialect="spark"))
+    for mark, replacement in printed.items():
+        text = text.replace(mark, replacement)
+    return text
+
+
+def _outermost_with_clauses(tree: exp.Expression) -> Iterator[exp.Expression]:
+    if clauses_of(tree) != Clauses():
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from _outermost_with_clauses(child)
+
+
+def _replace(tree: exp.Expression, old: exp.Expression, mark: Any) -> None:
+    inside_stream_function = isinstance(old.parent, exp.Anonymous)
+    old.replace(exp.column(mark) if inside_stream_function else exp.Table(this=mark))
+
+
+def _reference_text(reference: exp.Expression) -> str:
+    bare = reference.copy()
+    clauses = clauses_of(bare)
+    bare.meta.pop(_CLAUSES, None)
+    alias = bare.args.get("alias")
+    bare.set("alias", None)
+    suffix = f" AS {alias.sql(dialect='spark')}" if alias is not None else ""
+    return f"{query_text(bare)} {clauses}{suffix}"
+
+
+def _literal_text(value: Literal) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return "NULL" if value is None else repr(value)

@@ -1,0 +1,161 @@
+"""Tokens of a statement, and a cursor for the small descents that read the stream clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeVar
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from millstream.errors import ParseError, Span
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Token:
+    text: str
+    kind: TokenType
+    span: Span
+
+    @property
+    def word(self) -> str:
+        """The token as an upper-case keyword; empty for strings, numbers and quoted names."""
+        if self.kind in (TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER):
+            return ""
+        return self.text.upper()
+
+    @property
+    def is_name(self) -> bool:
+        if self.kind is TokenType.IDENTIFIER:
+            return True
+        return bool(self.word) and (self.text[0].isalpha() or self.text[0] == "_")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name as it was written: unquoted names are compared without regard to case."""
+
+    text: str
+    quoted: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+    def matches(self, declared: str) -> bool:
+        return self.text == declared if self.quoted else self.text.lower() == declared.lower()
+
+    def __str__(self) -> str:
+        return quote(self.text) if self.quoted else self.text
+
+
+def quote(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`"
+
+
+def tokenize(text: str) -> list[Token]:
+    try:
+        raw = sqlglot.tokenize(text, dialect="spark")
+    except SqlglotError as error:
+        raise _token_error(text, error) from None
+    tokens: list[Token] = []
+    previous: Span | None = None
+    for token in raw:
+        span = Span(token.start, token.end + 1)
+        # The dialect splits a suffixed number (1L) into three tokens at one place: keep the first.
+        if span != previous:
+            tokens += _words(Token(token.text, token.token_type, span), text)
+        previous = span
+    return tokens
+
+
+def _words(token: Token, text: str) -> Iterator[Token]:
+    """The dialect has keywords of several words (PARTITION BY); here each word is a token."""
+    if not token.word or not any(character.isspace() for character in token.text):
+        yield token
+        return
+    start = token.span.start
+    for match in re.finditer(r"\S+", text[start : token.span.end]):
+        yield Token(match[0], token.kind, Span(start + match.start(), start + match.end()))
+
+
+def _token_error(text: str, error: Exception) -> ParseError:
+    """What the tokenizer cannot read is nearly always something left open."""
+    for mark, what in (("/*", "comment"), ("'", "string"), ('"', "string"), ("`", "quoted name")):
+        start = text.rfind(mark)
+        if start >= 0 and mark in text:
+            return ParseError(
+                f"the text cannot be read from here on: is this {what} closed?",
+                Span(start, start + len(mark)),
+            )
+    return ParseError("the text cannot be read", None)
+
+
+class Cursor:
+    """Reads tokens one after the other; `fail` and `expect` report what stood there instead."""
+
+    def __init__(self, tokens: Sequence[Token], end: int) -> None:
+        self.tokens = tokens
+        self.position = 0
+        self._end = end
+
+    @property
+    def current(self) -> Token | None:
+        return self.peek(0)
+
+    def peek(self, ahead: int = 1) -> Token | None:
+        index = self.position + ahead
+        return self.tokens[index] if index < len(self.tokens) else None
+
+    @property
+    def span(self) -> Span:
+        """Where the current token is, or the place after the last one."""
+        if self.current is not None:
+            return self.current.span
+        end = self.tokens[-1].span.end if self.tokens else self._end
+        return Span(end, end + 1)
+
+    def at(self, *words: str) -> bool:
+        """Whether the next tokens are these words or marks."""
+        tokens = [self.peek(offset) for offset in range(len(words))]
+        return all(t is not None and t.word == w for t, w in zip(tokens, words, strict=True))
+
+    def accept(self, *words: str) -> bool:
+        if self.at(*words):
+            self.position += len(words)
+            return True
+        return False
+
+    def expect(self, word: str, context: str = "") -> Token:
+        token = self.current
+        if token is None or token.word != word:
+            self.fail(f'"{word}"' if not word.isalpha() else word, context)
+        self.position += 1
+        return token
+
+    def advance(self) -> Token:
+        token = self.current
+        assert token is not None
+        self.position += 1
+        return token
+
+    def name(self, what: str) -> Name:
+        token = self.current
+        if token is None or not token.is_name:
+            self.fail(what)
+        self.position += 1
+        return Name(token.text, token.kind is TokenType.IDENTIFIER, token.span)
+
+    def list_of(self, item: Callable[[], T]) -> list[T]:
+        """`item, item, …`"""
+        items = [item()]
+        while self.accept(","):
+            items.append(item())
+        return items
+
+    def fail(self, expected: str, context: str = "", help: str | None = None) -> NoReturn:
+        found = "the end of the statement" if self.current is None else f'"{self.current.text}"'
+        where = f" {context}" if context else ""
+        raise ParseError(f"expected {expected}{where}, found {found}", self.span, help)

@@ -1,0 +1,225 @@
+"""Windows, granularities and stream functions over a bound reference (K §9.1, §20.5, §17.2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from millstream.errors import BindError, Span
+from millstream.logical.analysis import granule, lives_one_instant
+from millstream.logical.expressions import Expression
+from millstream.logical.plan import (
+    ARRIVAL,
+    CountWindow,
+    Dstream,
+    Filter,
+    Granularity,
+    Istream,
+    Map,
+    Named,
+    PartitionedWindow,
+    Plan,
+    Rstream,
+    Source,
+    TimeWindow,
+)
+from millstream.logical.time import INFINITY, TimeDomain
+from millstream.sql import clauses as syntax
+from millstream.sql.scope import Relation, Scope
+from millstream.sql.tokens import Name
+
+
+def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
+    """The length of a duration on this time line; positive, and a whole number of chronons."""
+    if duration.unit is not None and domain.microseconds is None:
+        raise BindError(
+            f"{what} has a unit, but the stream's BIGINT time has none",
+            duration.span,
+            "declare it with ORDERED BY column UNIT MILLISECONDS, or write a bare number",
+        )
+    if duration.amount <= 0:
+        raise BindError(f"{what} must be positive", duration.span)
+    length = domain.chronons(duration.amount, duration.unit)
+    if length is None:
+        raise BindError(
+            f"{what} is no whole number of time units of {domain.describe()}", duration.span
+        )
+    if length >= INFINITY:
+        raise BindError(f"{what} is too long", duration.span, "write UNBOUNDED")
+    return length
+
+
+def apply_clauses(plan: Plan, clauses: syntax.Clauses, described: str) -> Plan:
+    """`plan` under the window and the granularity that stand beside it in FROM."""
+    coarser = clauses.granularity
+    if clauses.window is not None and not _is_now(clauses.window):
+        base = _granules_for(plan, clauses, described)
+        plan = _apply_window(base, clauses.window)
+    if coarser is not None:
+        plan = _apply_granularity(plan, coarser)
+    return plan
+
+
+def _is_now(window: syntax.Window) -> bool:
+    """A NOW window is the identity (10.7), and plans leave it out."""
+    return isinstance(window.size, syntax.Now) and window.slide is None
+
+
+def _granules_for(plan: Plan, clauses: syntax.Clauses, described: str) -> Plan:
+    """The input of a window: rows that live one instant, or that are cut into granules."""
+    assert clauses.window is not None
+    if lives_one_instant(plan) or granule(plan) > 1:
+        return plan
+    if clauses.granularity is not None:
+        return _apply_granularity(plan, clauses.granularity)
+    raise BindError(
+        f"a window over {described} needs a granularity: its rows are valid for longer than an "
+        "instant",
+        clauses.window.span,
+        "write GRANULARITY(d) after the window, or take ISTREAM(…) of it for the rows that come in",
+    )
+
+
+def _apply_granularity(plan: Plan, clause: syntax.Granularity) -> Plan:
+    size = chronons(clause.finest, plan.domain, "the granularity")
+    coarsest = None
+    if clause.coarsest is not None:
+        coarsest = chronons(clause.coarsest, plan.domain, "the coarsest granularity")
+        if coarsest < size:
+            raise BindError("COARSEST is finer than FINEST", clause.coarsest.span)
+    below = granule(plan)
+    if size < below:
+        raise BindError(
+            f"the granularity is finer than the {plan.domain.format(below)} of its input",
+            clause.finest.span,
+            "a granularity can only become coarser",
+        )
+    if size % below:
+        raise BindError(
+            f"the granularity is no multiple of the {plan.domain.format(below)} of its input",
+            clause.finest.span,
+        )
+    if size == below and coarsest is None:
+        return plan
+    return Granularity(plan, size, coarsest)
+
+
+def _apply_window(plan: Plan, window: syntax.Window) -> Plan:
+    if window.frame == "RANGE":
+        return _time_window(plan, window)
+    slide = window.slide.rows if isinstance(window.slide, syntax.Count) else 1
+    rows = window.size.rows if isinstance(window.size, syntax.Count) else INFINITY
+    minimum = window.minimum.rows if isinstance(window.minimum, syntax.Count) else None
+    if minimum is not None and minimum > rows:
+        raise BindError("MIN is more than MAX", window.minimum.span if window.minimum else None)
+    granules = 1 if lives_one_instant(plan) else granule(plan)
+    keys = tuple(_partition_column(plan, name) for name in window.partition)
+    plan, order = with_order(plan)
+    if keys:
+        return PartitionedWindow(plan, keys, rows, order, slide, granules, minimum)
+    return CountWindow(plan, rows, order, slide, granules, minimum)
+
+
+def _time_window(plan: Plan, window: syntax.Window) -> Plan:
+    domain = plan.domain
+    granules = 1 if lives_one_instant(plan) else granule(plan)
+    for name in window.partition:  # PARTITION BY c RANGE d is RANGE d; the names must still exist
+        _partition_column(plan, name)
+
+    def length(duration: syntax.Duration, what: str) -> int:
+        size = chronons(duration, domain, what)
+        if size % granules:
+            raise BindError(
+                f"{what} is no multiple of the granularity {domain.format(granules)} of its input",
+                duration.span,
+            )
+        return size
+
+    match window.size:
+        case syntax.Unbounded():
+            size = INFINITY
+        case syntax.Now():
+            size = granules
+        case syntax.Duration() as duration:
+            size = length(duration, "the window")
+        case syntax.Count():
+            raise AssertionError("RANGE has a duration")
+    slide = granules
+    if isinstance(window.slide, syntax.Duration):
+        slide = length(window.slide, "the slide")
+    minimum = None
+    if isinstance(window.minimum, syntax.Duration):
+        minimum = length(window.minimum, "the smallest window")
+        if minimum > size:
+            raise BindError("MIN is longer than MAX", window.minimum.span)
+    if size == slide == granules and minimum is None:
+        return plan
+    return TimeWindow(plan, size, slide, granules, minimum)
+
+
+def _partition_column(plan: Plan, name: Name) -> Expression:
+    qualifier = plan.schema[0].qualifier
+    return Scope([Relation(qualifier, "stream", plan.schema)]).resolve(name, None)
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def with_order(plan: Plan) -> tuple[Plan, tuple[Expression, ...]]:
+    """The plan and what tells rows of one instant apart: the place in the stream's order where it
+    can be carried along, else the columns from left to right."""
+    carried = with_arrival(plan)
+    if carried is not None:
+        return carried, (carried.schema[-1].column,)
+    return plan, tuple(field.column for field in plan.schema)
+
+
+def with_arrival(plan: Plan) -> Plan | None:
+    """The plan with the hidden column of its source's order as the last one."""
+    match plan:
+        case Source():
+            return replace(plan, arrival=True)
+        case Filter() | TimeWindow() | CountWindow() | PartitionedWindow() | Granularity():
+            inner = with_arrival(plan.input)
+            return None if inner is None else plan.with_inputs(inner)
+        case Map():
+            inner = with_arrival(plan.input)
+            if inner is None:
+                return None
+            if plan.schema[-1].name == ARRIVAL:
+                return plan
+            last = inner.schema[-1]
+            return Map(inner, (*plan.outputs, Named(last.column, last.name, last.qualifier)))
+    return None
+
+
+# --- ISTREAM, DSTREAM, RSTREAM --------------------------------------------------------------------
+
+
+def apply_stream_function(plan: Plan, function: str, span: Span | None) -> Plan:
+    match function:
+        case "ISTREAM":
+            return _without_unbounded_window(plan) or Istream(plan)
+        case "DSTREAM":
+            return Dstream(plan)
+    if lives_one_instant(plan):
+        return plan
+    size = granule(plan)
+    if size == 1 and plan.domain.microseconds == 1:
+        raise BindError(
+            "RSTREAM gives its input anew in every granule, and here a granule is a microsecond",
+            span,
+            "write GRANULARITY(d) after the window",
+        )
+    return Rstream(plan, size)
+
+
+def _without_unbounded_window(plan: Plan) -> Plan | None:
+    """CQL's rule (K §15.1.1): what comes in to an unbounded window is what arrives now. It holds
+    through filters and maps."""
+    match plan:
+        case TimeWindow(size=size, slide=1, granule=1) if size == INFINITY:
+            return plan.input
+        case Filter() | Map():
+            inner = _without_unbounded_window(plan.input)
+            return None if inner is None else plan.with_inputs(inner)
+    return None

@@ -1,0 +1,488 @@
+"""SQL types and the plain values of each.
+
+A column's type is a pyarrow `DataType`, one of the few named here; input data of any other Arrow
+type is brought to one of them (`from_arrow`, `to_plain`). The rules between types are those of
+Spark's ANSI mode.
+
+Plain values are what expressions are evaluated on, and what rows are made of:
+
+    BOOLEAN bool        DECIMAL decimal.Decimal with exactly the scale of the type
+    INT, BIGINT int     STRING str                  BINARY bytes
+    REAL, DOUBLE float  DATE int: days since 1970-01-01
+    ARRAY tuple         TIMESTAMP int: microseconds since 1970-01-01, UTC
+    STRUCT tuple        INTERVAL int: microseconds
+
+NULL is None. A REAL is always a float32 value. There is one NaN object, `NAN`, so that rows that
+contain it are equal and hash alike.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import TokenType, exp, tokenize
+
+NULL = pa.null()
+BOOLEAN = pa.bool_()
+INT = pa.int32()
+BIGINT = pa.int64()
+REAL = pa.float32()
+DOUBLE = pa.float64()
+STRING = pa.string()
+BINARY = pa.binary()
+DATE = pa.date32()
+TIMESTAMP = pa.timestamp("us")
+INTERVAL = pa.duration("us")
+
+MAX_PRECISION = 38
+MIN_FRACTION = 6  # digits kept after the point when a decimal result would not fit
+NAN = math.nan
+
+MICROS_PER_SECOND = 1_000_000
+MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
+
+# Every integral type is a decimal of this many digits.
+_DIGITS = {INT: 10, BIGINT: 20}
+_BITS = {INT: 32, BIGINT: 64}
+
+
+def decimal_type(precision: int, scale: int) -> pa.DataType:
+    """DECIMAL(precision, scale)."""
+    return pa.decimal128(precision, scale)
+
+
+# --- kinds of types ---------------------------------------------------------------------------
+
+
+def is_integral(type: pa.DataType) -> bool:
+    return type in (INT, BIGINT)
+
+
+def is_floating(type: pa.DataType) -> bool:
+    return type in (REAL, DOUBLE)
+
+
+def is_decimal(type: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(type))
+
+
+def is_numeric(type: pa.DataType) -> bool:
+    return is_integral(type) or is_floating(type) or is_decimal(type)
+
+
+def is_array(type: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type))
+
+
+def is_struct(type: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(type))
+
+
+def is_atomic(type: pa.DataType) -> bool:
+    """Neither an array, nor a struct, nor the type of a bare NULL."""
+    return not (is_array(type) or is_struct(type) or type == NULL)
+
+
+def integral_range(type: pa.DataType) -> tuple[int, int]:
+    """The smallest and the largest value of INT or BIGINT."""
+    bits = _BITS[type]
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def as_decimal(type: pa.DataType) -> pa.DataType:
+    """The decimal type that holds every value of an integral or decimal type."""
+    return decimal_type(_DIGITS[type], 0) if type in _DIGITS else type
+
+
+# --- names ------------------------------------------------------------------------------------
+
+_NAMES = {
+    NULL: "VOID",
+    BOOLEAN: "BOOLEAN",
+    INT: "INT",
+    BIGINT: "BIGINT",
+    REAL: "REAL",
+    DOUBLE: "DOUBLE",
+    STRING: "STRING",
+    BINARY: "BINARY",
+    DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP",
+    INTERVAL: "INTERVAL DAY TO SECOND",
+}
+
+_FROM_SQL = {
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": INT,
+    "SMALLINT": INT,
+    "INT": INT,
+    "BIGINT": BIGINT,
+    "FLOAT": REAL,
+    "DOUBLE": DOUBLE,
+    "TEXT": STRING,
+    "VARCHAR": STRING,
+    "CHAR": STRING,
+    "BINARY": BINARY,
+    "VARBINARY": BINARY,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP,
+    "INTERVAL": INTERVAL,
+}
+
+_DAY_TIME_UNITS = {"DAY", "HOUR", "MINUTE", "SECOND"}
+
+
+def sql_name(type: pa.DataType) -> str:
+    """How the type is written in SQL; `from_sql` reads it back.
+
+    >>> sql_name(pa.list_(decimal_type(10, 2)))
+    'ARRAY<DECIMAL(10, 2)>'
+    """
+    if is_decimal(type):
+        return f"DECIMAL({type.precision}, {type.scale})"
+    if is_array(type):
+        return f"ARRAY<{sql_name(type.value_type)}>"
+    if is_struct(type):
+        return f"STRUCT<{', '.join(_field_name(f.name) + ': ' + sql_name(f.type) for f in type)}>"
+    return _NAMES[type]
+
+
+def _field_name(name: str) -> str:
+    """Quoted, unless it is a word that can mean nothing but a name."""
+    bare = name.isascii() and name.isidentifier() and _is_name(name)
+    return name if bare else "`" + name.replace("`", "``") + "`"
+
+
+def _is_name(word: str) -> bool:
+    return [token.token_type for token in tokenize(word, read="spark")] == [TokenType.VAR]
+
+
+def from_sql(node: exp.DataType) -> pa.DataType:
+    """The type that a SQL type name, parsed by sqlglot's Spark dialect, stands for.
+
+    Raises ValueError for types the system does not have.
+    """
+    if isinstance(node.this, exp.Interval):
+        return _interval_from_sql(node)
+    kind = str(getattr(node.this, "value", node.this))
+    if kind in _FROM_SQL:
+        return _FROM_SQL[kind]
+    if kind == "DECIMAL":
+        return _decimal_from_sql(node)
+    if kind == "ARRAY" and len(node.expressions) == 1:
+        return pa.list_(from_sql(node.expressions[0]))
+    if kind == "STRUCT" and node.expressions:
+        return pa.struct([_field_from_sql(field) for field in node.expressions])
+    raise _unsupported(node)
+
+
+def _unsupported(node: exp.DataType) -> ValueError:
+    return ValueError(f'type "{node.sql(dialect="spark")}" is not supported')
+
+
+def _interval_from_sql(node: exp.DataType) -> pa.DataType:
+    units = {unit.name.upper() for unit in node.this.find_all(exp.Var)}
+    if not units <= _DAY_TIME_UNITS:
+        raise _unsupported(node)
+    return INTERVAL
+
+
+def _decimal_from_sql(node: exp.DataType) -> pa.DataType:
+    digits = [int(parameter.name) for parameter in node.expressions]
+    precision, scale = (*digits, 0) if len(digits) == 1 else (digits or (10, 0))
+    if not (1 <= precision <= MAX_PRECISION and scale <= precision):
+        raise _unsupported(node)
+    return decimal_type(precision, scale)
+
+
+def _field_from_sql(field: exp.Expression) -> pa.Field:
+    if not isinstance(field, exp.ColumnDef) or field.args.get("constraints"):
+        raise ValueError(f'struct field "{field.sql(dialect="spark")}" needs a name and a type')
+    return pa.field(field.name, from_sql(field.args["kind"]))
+
+
+# --- types of input data ----------------------------------------------------------------------
+
+_FROM_ARROW: list[tuple[Callable[[pa.DataType], bool], pa.DataType]] = [
+    (pa.types.is_null, NULL),
+    (pa.types.is_boolean, BOOLEAN),
+    (pa.types.is_int64, BIGINT),
+    (pa.types.is_uint32, BIGINT),
+    (pa.types.is_uint64, decimal_type(20, 0)),
+    (pa.types.is_integer, INT),
+    (pa.types.is_float64, DOUBLE),
+    (pa.types.is_floating, REAL),
+    (pa.types.is_string, STRING),
+    (pa.types.is_large_string, STRING),
+    (pa.types.is_binary, BINARY),
+    (pa.types.is_large_binary, BINARY),
+    (pa.types.is_fixed_size_binary, BINARY),
+    (pa.types.is_date, DATE),
+    (pa.types.is_timestamp, TIMESTAMP),
+    (pa.types.is_duration, INTERVAL),
+]
+
+# Views came to pyarrow after the oldest version we work with.
+for _is_view, _type in (("is_string_view", STRING), ("is_binary_view", BINARY)):
+    if hasattr(pa.types, _is_view):
+        _FROM_ARROW.append((getattr(pa.types, _is_view), _type))
+
+_LISTS = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
+
+
+def from_arrow(type: pa.DataType) -> pa.DataType:
+    """Our type for data of any Arrow type; raises ValueError where there is none."""
+    if pa.types.is_dictionary(type):
+        return from_arrow(type.value_type)
+    if pa.types.is_decimal(type) and type.precision <= MAX_PRECISION and type.scale >= 0:
+        return decimal_type(type.precision, type.scale)
+    if _is_any_list(type):
+        return pa.list_(from_arrow(type.value_type))
+    if is_struct(type):
+        return pa.struct([pa.field(field.name, from_arrow(field.type)) for field in type])
+    for matches, ours in _FROM_ARROW:
+        if matches(type):
+            return ours
+    raise ValueError(f'data of the Arrow type "{type}" is not supported')
+
+
+def _is_any_list(type: pa.DataType) -> bool:
+    return any(bool(getattr(pa.types, name)(type)) for name in _LISTS if hasattr(pa.types, name))
+
+
+# --- rules between types ----------------------------------------------------------------------
+
+
+def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """The type two operands are both cast to: Spark's ANSI least common type, or None.
+
+    Used by comparisons, CASE, COALESCE, IN, arrays and set operations. A string gives way to
+    the other side, so that a column is never compared as text by accident.
+    """
+    if a == b or b == NULL:
+        return a
+    if a == NULL:
+        return b
+    if STRING in (a, b):
+        return _common_with_string(b if a == STRING else a)
+    if is_numeric(a) and is_numeric(b):
+        return _common_numeric(a, b)
+    if {a, b} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    if is_array(a) and is_array(b):
+        element = common_type(a.value_type, b.value_type)
+        return None if element is None else pa.list_(element)
+    if is_struct(a) and is_struct(b):
+        return _common_struct(a, b)
+    return None
+
+
+def _common_with_string(other: pa.DataType) -> pa.DataType | None:
+    if is_integral(other):
+        return BIGINT
+    if is_numeric(other):
+        return DOUBLE
+    return other if is_atomic(other) and other != INTERVAL else None
+
+
+def _common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    if is_floating(a) or is_floating(b):
+        return DOUBLE  # REAL with REAL was settled before
+    if is_integral(a) and is_integral(b):
+        return BIGINT
+    return wider_decimal(as_decimal(a), as_decimal(b))
+
+
+def wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    """The decimal type that holds the values of both, giving up fraction digits beyond 38."""
+    scale = max(a.scale, b.scale)
+    precision = max(a.precision - a.scale, b.precision - b.scale) + scale
+    if precision <= MAX_PRECISION:
+        return decimal_type(precision, scale)
+    return decimal_type(MAX_PRECISION, max(0, scale - (precision - MAX_PRECISION)))
+
+
+def _common_struct(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    if [field.name for field in a] != [field.name for field in b]:
+        return None
+    types = [common_type(left.type, right.type) for left, right in zip(a, b, strict=True)]
+    if any(type is None for type in types):
+        return None
+    return pa.struct([pa.field(f.name, type) for f, type in zip(a, types, strict=True)])
+
+
+def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether CAST(source AS target) is allowed in ANSI mode."""
+    if source in (target, NULL):
+        return True
+    if target == STRING:
+        return True
+    if is_array(source) or is_struct(source) or not is_atomic(target):
+        return _can_cast_parts(source, target, can_cast)
+    if source == STRING:
+        return True
+    if is_numeric(source):
+        return is_numeric(target) or target in (BOOLEAN, TIMESTAMP)
+    if source == BOOLEAN:
+        return is_numeric(target)
+    if source == TIMESTAMP:
+        return is_numeric(target) or target == DATE
+    return bool(source == DATE and target == TIMESTAMP)
+
+
+def implicitly_castable(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a function that wants `target` takes `source` without a CAST.
+
+    These are the store assignment rules: any number for a number (checked for overflow), any
+    atomic value for a string, a string for any atomic value, a date for a timestamp and back.
+    """
+    if source in (target, NULL):
+        return True
+    if is_atomic(source) and is_atomic(target):
+        return (
+            STRING in (source, target)
+            or (is_numeric(source) and is_numeric(target))
+            or {source, target} == {DATE, TIMESTAMP}
+        )
+    return _can_cast_parts(source, target, implicitly_castable)
+
+
+def _can_cast_parts(
+    source: pa.DataType, target: pa.DataType, rule: Callable[[pa.DataType, pa.DataType], bool]
+) -> bool:
+    if is_array(source) and is_array(target):
+        return rule(source.value_type, target.value_type)
+    if is_struct(source) and is_struct(target) and source.num_fields == target.num_fields:
+        return all(rule(a.type, b.type) for a, b in zip(source, target, strict=True))
+    return False
+
+
+# --- plain values -----------------------------------------------------------------------------
+
+
+def is_nan(value: object) -> TypeGuard[float]:
+    return isinstance(value, float) and value != value
+
+
+def canonical(value: object) -> object:
+    """The same value with every NaN in it replaced by the one NaN."""
+    if isinstance(value, tuple):
+        return tuple(canonical(part) for part in value)
+    return NAN if is_nan(value) else value
+
+
+def round_real(value: float) -> float:
+    """The float32 nearest to a float; beyond its range an infinity."""
+    try:
+        rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return NAN if rounded != rounded else rounded
+
+
+def order_key(value: object) -> Any:
+    """A key that orders the values of one type as SQL does: NULL first, NaN after all numbers.
+
+    Two values are equal in SQL (within an array or a struct: also two NULLs) exactly if their
+    keys are equal.
+    """
+    if value is None:
+        return (0,)
+    if isinstance(value, float):
+        return (1, (1, 0.0) if value != value else (0, value))
+    if isinstance(value, tuple):
+        return (1, tuple(order_key(part) for part in value))
+    return (1, value)
+
+
+def to_plain(array: pa.Array | pa.ChunkedArray, type: pa.DataType) -> list[Any]:
+    """The values of Arrow data as plain values of one of our types.
+
+    Raises ValueError where a value does not fit, such as a timestamp of nanoseconds.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return [value for chunk in array.chunks for value in to_plain(chunk, type)]
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if is_array(type) and _is_any_list(array.type):
+        return _lists_to_plain(array, type)
+    if is_struct(type) and is_struct(array.type):
+        return _structs_to_plain(array, type)
+    values: list[Any] = _cast_array(array, type).to_pylist()
+    return [NAN if v != v else v for v in values] if is_floating(type) else values
+
+
+_STORED_AS = {DATE: INT, TIMESTAMP: BIGINT, INTERVAL: BIGINT}  # the integers in Arrow's memory
+
+
+def _cast_array(array: pa.Array, type: pa.DataType) -> pa.Array:
+    try:
+        if array.type != type:
+            array = array.cast(type)
+        return array.cast(_STORED_AS[type]) if type in _STORED_AS else array
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = str(error).split("\n")[0]
+        message = f"cannot read {array.type} data as {sql_name(type)}: {reason}"
+        raise ValueError(message) from error
+
+
+def _lists_to_plain(array: pa.Array, type: pa.DataType) -> list[Any]:
+    if not is_array(array.type):
+        array = array.cast(pa.list_(array.type.value_type))
+    elements = to_plain(array.flatten(), type.value_type)  # leaves out what null lists cover
+    result: list[Any] = []
+    start = 0
+    for length in pc.list_value_length(array).to_pylist():
+        result.append(None if length is None else tuple(elements[start : start + length]))
+        start += length or 0
+    return result
+
+
+def _structs_to_plain(array: pa.Array, type: pa.DataType) -> list[Any]:
+    columns = [to_plain(a, f.type) for a, f in zip(array.flatten(), type, strict=True)]
+    rows = zip(*columns, strict=True) if columns else (() for _ in range(len(array)))
+    return [row if valid else None for row, valid in zip(rows, _validity(array), strict=True)]
+
+
+def _validity(array: pa.Array) -> list[bool]:
+    valid: list[bool] = array.is_valid().to_pylist()
+    return valid
+
+
+def to_arrow(values: Sequence[Any], type: pa.DataType) -> pa.Array:
+    """Plain values as an Arrow array of one of our types."""
+    if is_array(type):
+        return _plain_to_lists(values, type)
+    if is_struct(type):
+        return _plain_to_structs(values, type)
+    if type in _STORED_AS:
+        return pa.array(values, _STORED_AS[type]).cast(type)
+    return pa.array(values, type)
+
+
+def _plain_to_lists(values: Sequence[Any], type: pa.DataType) -> pa.Array:
+    elements = [element for value in values if value is not None for element in value]
+    offsets: list[int | None] = []
+    end = 0
+    for value in values:
+        offsets.append(None if value is None else end)
+        end += len(value or ())
+    return pa.ListArray.from_arrays(
+        pa.array([*offsets, end], pa.int32()), to_arrow(elements, type.value_type), type=type
+    )
+
+
+def _plain_to_structs(values: Sequence[Any], type: pa.DataType) -> pa.Array:
+    columns = [
+        to_arrow([None if value is None else value[i] for value in values], field.type)
+        for i, field in enumerate(type)
+    ]
+    mask = pa.array([value is None for value in values], pa.bool_())
+    return pa.StructArray.from_arrays(columns, fields=list(type), mask=mask)
