@@ -145,6 +145,13 @@ class Catalog:
             raise CatalogError(f'query "{query.name}" exists already')
         self._queries[query.name.lower()] = query
 
+    def rename_query(self, old: str, new: str) -> None:
+        query = self._queries[old.lower()]
+        if new.lower() != old.lower() and new.lower() in self._queries:
+            raise CatalogError(f'query "{new}" exists already')
+        query.name = new
+        self._queries = {entry.name.lower(): entry for entry in self._queries.values()}
+
     def drop_query(self, name: Name) -> RegisteredQuery:
         query = self.query(name)
         del self._queries[query.name.lower()]

@@ -86,8 +86,12 @@ def _bad_value(stream: str, name: str, wanted: pa.DataType | None, values: list[
 
 def schema_of(table: pa.Table, stream: str) -> Schema:
     """The columns of a table in our types."""
-    fields = []
+    fields: list[Field] = []
     for field in table.schema:
+        if any(field.name.lower() == other.name.lower() for other in fields):
+            raise DataError(f'stream "{stream}" has two columns named "{field.name}"')
+        if field.name.startswith("$"):
+            raise DataError(f'stream "{stream}": the name of a column cannot begin with "$"')
         try:
             fields.append(Field(field.name, types.from_arrow(field.type)))
         except ValueError as error:

@@ -20,6 +20,7 @@ from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
 from millstream.sql.scalar import microseconds_of
+from millstream.sql.statements import Connector
 
 if TYPE_CHECKING:
     from millstream.session import Session
@@ -34,9 +35,11 @@ class Query:
         entry: RegisteredQuery,
         emit: str,
         warnings: tuple[Diagnostic, ...],
+        sink: Connector | None = None,
     ) -> None:
         self._session = session
         self._entry = entry
+        self.sink = sink
         self.emit = emit
         self.warnings = warnings
         #: Rows that could not be evaluated in the last run, each with its message.
@@ -45,6 +48,11 @@ class Query:
     @property
     def name(self) -> str:
         return self._entry.name
+
+    def named(self, name: str) -> Query:
+        """The query itself, under a name of your own instead of the generated one."""
+        self._session._rename(self, name)
+        return self
 
     @property
     def plan(self) -> Plan:
@@ -74,6 +82,10 @@ class Query:
         EMIT FINAL gives `valid_from` and `valid_to` beside each row; EMIT CHANGES gives the rows
         that come (`change` > 0) and go (`change` < 0) with the instant `at` which they do.
         """
+        if self.sink is not None:
+            raise NotYetError(
+                f'sink "{self.sink.name.text}" is not built yet', help="run the SELECT alone"
+            )
         reference = self._reference()
         elements = reference.result()
         self._note_errors(reference)

@@ -193,8 +193,8 @@ class Session:
                 self.catalog.add_stream(_declared(statement), statement.name.span)
             case syntax.CreateDerivedStream():
                 self._create_derived(statement, parameters)
-            case syntax.Select(query=query) | syntax.InsertInto(query=query):
-                return self._register(query, str(statement), text, file, parameters)
+            case syntax.Select() | syntax.InsertInto():
+                return self._register(statement, text, file, parameters)
             case syntax.Drop(kind="STREAM", name=name):
                 stream = self.catalog.stream(name)
                 self.catalog.drop_stream(name)
@@ -234,22 +234,27 @@ class Session:
 
     def _register(
         self,
-        query: syntax.Query,
-        statement: str,
+        statement: syntax.Select | syntax.InsertInto,
         text: str,
         file: str | None,
         parameters: Mapping[str, object],
     ) -> Query:
-        bound = bind_query(query, self.catalog, parameters, self.strict)
+        bound = bind_query(statement.query, self.catalog, parameters, self.strict)
         for warning in bound.warnings:
             warnings.warn(render(warning, text, file), MillstreamWarning, stacklevel=5)
         entry = RegisteredQuery(
-            self.catalog.new_query_name(), bound.plan, statement, bound.depends_on
+            self.catalog.new_query_name(), bound.plan, str(statement), bound.depends_on
         )
         self.catalog.add_query(entry)
-        registered = Query(self, entry, bound.emit, bound.warnings)
+        sink = statement.sink if isinstance(statement, syntax.InsertInto) else None
+        registered = Query(self, entry, bound.emit, bound.warnings, sink)
         self.queries[entry.name] = registered
         return registered
+
+    def _rename(self, query: Query, name: str) -> None:
+        old = query.name
+        self.catalog.rename_query(old, name)
+        self.queries = {other.name: other for other in self.queries.values()}
 
     def _stop(self, name: Name) -> None:
         query = self.catalog.query(name)

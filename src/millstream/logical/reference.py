@@ -19,12 +19,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
+from typing import Any
 
 from millstream.errors import QueryError
 from millstream.logical.aggregates import lookup as aggregate_function
 from millstream.logical.elements import Element, Row, Snapshot, elements_of, row_key
 from millstream.logical.evaluate import Evaluator, UserAggregate, UserFunction, evaluator
-from millstream.logical.expressions import AggregateCall, Expression
+from millstream.logical.expressions import TRUE, AggregateCall, Expression
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import (
     Aggregate,
@@ -210,33 +211,47 @@ class Reference:
     def _aggregate(self, plan: Aggregate, t: int) -> Snapshot:
         """8.15: the aggregates of every group; 8.9 where there are no keys, with a row over
         nothing too (ours, as SQL)."""
-        keys = [self._compiled(key.expression, plan.input.schema) for key in plan.keys]
+        schema = plan.input.schema
+        keys = [self._compiled(key.expression, schema) for key in plan.keys]
+        calls = [self._compiled_aggregate(named.expression, schema) for named in plan.aggregates]
         groups: dict[Row, list[Row]] = {} if plan.keys else {(): []}
         for e, n in self.snapshot(plan.input, t).items():
-            key = self._row(keys, e)
-            if key is not None:
-                groups.setdefault(key, []).extend([e] * n)
+            key, arguments = self._row(keys, e), self._row(calls, e)
+            if key is not None and arguments is not None:
+                groups.setdefault(key, []).extend([arguments] * n)
         bag: Snapshot = Counter()
         for key, rows in groups.items():
+            columns = zip(*rows, strict=True) if rows else [()] * len(calls)
             try:
-                values = tuple(
-                    self._aggregate_value(named.expression, plan.input.schema, rows)
-                    for named in plan.aggregates
-                )
-                bag[key + values] += 1
+                pairs = zip(plan.aggregates, columns, strict=True)
+                values = tuple(self._aggregated(a.expression, list(column)) for a, column in pairs)
             except EvaluationError as error:
                 self.errors[key, str(error)] = None
+            else:
+                bag[key + values] += 1
         return bag
 
-    def _aggregate_value(self, call: Expression, schema: Schema, rows: list[Row]) -> object:
+    def _compiled_aggregate(self, call: Expression, schema: Schema) -> Evaluator:
+        """What an aggregate takes of a row: (order, arguments), or NULL where its filter drops
+        the row."""
         assert isinstance(call, AggregateCall)
-        if call.filter is not None:
-            wanted = self._compiled(call.filter, schema)
-            rows = [row for row in rows if wanted(row) is True]
+        wanted = self._compiled(call.filter or TRUE, schema)
         order = [self._compiled(expression, schema) for expression in call.order]
         arguments = [self._compiled(argument, schema) for argument in call.arguments]
-        rows = sorted(rows, key=lambda row: [order_key(column(row)) for column in order])
-        values = [tuple(argument(row) for argument in arguments) for row in rows]
+
+        def taken(row: Row) -> object:
+            if wanted(row) is not True:
+                return None
+            place = [order_key(column(row)) for column in order]
+            return place, tuple(argument(row) for argument in arguments)
+
+        return taken
+
+    def _aggregated(self, call: Expression, taken: list[Any]) -> object:
+        """The value of an aggregate over what it took of the rows of a group."""
+        assert isinstance(call, AggregateCall)
+        kept = sorted((item for item in taken if item is not None), key=lambda item: item[0])
+        values: list[Row] = [arguments for _, arguments in kept]
         if call.distinct:
             values = list(dict.fromkeys(values))
         if call.function in self.aggregates:

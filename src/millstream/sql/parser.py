@@ -11,11 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
 
 from millstream.errors import NotYetError, ParseError, Span
 from millstream.sql.clauses import (
@@ -140,6 +142,7 @@ class _Lifter:
         return "".join(self.characters)
 
     def run(self) -> None:
+        self._escape_doubled_quotes()
         previous: Token | None = None
         while (token := self.cursor.current) is not None:
             if self.parts[-1] == "from" and previous is not None and self._at_clause():
@@ -151,6 +154,13 @@ class _Lifter:
                 )
             self._enter(token, previous)
             previous = self.cursor.advance()
+
+    def _escape_doubled_quotes(self) -> None:
+        """'it''s' is one string, as Spark 4 reads it; the dialect would see two."""
+        for one, other in pairwise(self.cursor.tokens):
+            both_strings = one.kind is other.kind is TokenType.STRING
+            if both_strings and one.span.end == other.span.start:
+                self._write(one.span.end - 1, "\\" + self.characters[other.span.start])
 
     def _at_clause(self) -> bool:
         cursor = self.cursor
@@ -250,7 +260,17 @@ def _parse_with_sqlglot(blanked: str, text: str) -> exp.Expression:
         raise ParseError(f"the statement cannot be parsed: {error}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise ParseError("expected a query", Span(*_extent(blanked)))
-    return trees[0]
+    return trees[0].transform(_one_literal, copy=False)
+
+
+def _one_literal(node: exp.Expression) -> exp.Expression:
+    """'a' 'b' is the string 'ab'."""
+    parts = node.expressions if isinstance(node, exp.Concat) else []
+    if parts and all(isinstance(part, exp.Literal) and part.is_string for part in parts):
+        literal = exp.Literal.string("".join(part.this for part in parts))
+        literal.meta.update(parts[0].meta)
+        return literal
+    return node
 
 
 def _extent(blanked: str) -> tuple[int, int]:

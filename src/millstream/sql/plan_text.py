@@ -83,7 +83,7 @@ def _read_properties(text: str, span: Span) -> Iterator[tuple[str, str]]:
     starts = [i for i in _top_level(text) if _key_at(text, i) is not None]
     if text.strip() and (not starts or starts[0] != 0):
         raise ParseError("expected key=value after the name of the operator", span)
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in pairwise([*starts, len(text)]):
         key = _key_at(text, start)
         assert key is not None
         yield key, text[start + len(key) + 1 : end].strip()

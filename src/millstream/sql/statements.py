@@ -238,9 +238,13 @@ def _reference_text(reference: exp.Expression) -> str:
     clauses = clauses_of(bare)
     bare.meta.pop(_CLAUSES, None)
     alias = bare.args.get("alias")
+    joins = bare.args.get("joins") or []
     bare.set("alias", None)
-    suffix = f" AS {alias.sql(dialect='spark')}" if alias is not None else ""
-    return f"{query_text(bare)} {clauses}{suffix}"
+    bare.set("joins", None)
+    parts = [query_text(bare), str(clauses)]
+    if alias is not None:
+        parts.append(f"AS {alias.sql(dialect='spark')}")
+    return " ".join([*parts, *(query_text(join).strip() for join in joins)])
 
 
 def _literal_text(value: Literal) -> str:

@@ -78,6 +78,7 @@ class SubqueryBinder:
     def __init__(self, host: Host, binder: ScalarBinder) -> None:
         self.host = host
         self.binder = binder
+        self._plans: dict[int, Plan] = {}  # by the tree, so that each subquery is bound once
 
     # --- where only TRUE counts ------------------------------------------------------------------
 
@@ -309,7 +310,9 @@ class SubqueryBinder:
     def _plan(self, tree: exp.Expression) -> Plan:
         while isinstance(tree, exp.Subquery) and not tree.args.get("alias"):
             tree = tree.this
-        return self.host.subplan(tree)
+        if id(tree) not in self._plans:
+            self._plans[id(tree)] = self.host.subplan(tree)
+        return self._plans[id(tree)]
 
     def qualified(self, plan: Plan) -> Plan:
         qualifier = self.host.fresh("subquery")

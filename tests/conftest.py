@@ -1,0 +1,42 @@
+"""What all tests share: expected texts in files, and `--accept` to write them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Comparison = Callable[[Path, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--accept",
+        action="store_true",
+        help="write expected texts anew from what the program gives; then read the difference",
+    )
+
+
+@pytest.fixture
+def matches_file(request: pytest.FixtureRequest) -> Comparison:
+    """Require a text to be that of a file, whose leading `--` lines are comments and stay."""
+    accept = bool(request.config.getoption("--accept"))
+
+    def compare(file: Path, actual: str) -> None:
+        comments, expected = _split(file.read_text(encoding="utf-8") if file.exists() else "")
+        actual = actual.rstrip("\n") + "\n"
+        if accept and actual != expected:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(comments + actual, encoding="utf-8")
+        else:
+            assert actual == expected, f"{file.name} differs; --accept writes it anew"
+
+    return compare
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The comments at the top of a file, and the rest."""
+    lines = text.splitlines(keepends=True)
+    count = next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))
+    return "".join(lines[:count]), "".join(lines[count:])
