@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from millstream.errors import CatalogError, Span, did_you_mean, listed
+from millstream.errors import CatalogError, Span, listed, one_of
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Field, Lifetime, Plan, Schema, Source
 from millstream.logical.time import TimeDomain
@@ -86,7 +86,7 @@ class Catalog:
             raise CatalogError(
                 f'stream "{name.text}" does not exist',
                 name.span,
-                did_you_mean(name.text, names) or nothing,
+                one_of(name.text, names, "stream") or nothing,
             )
         return found
 
@@ -96,15 +96,19 @@ class Catalog:
         span: Span | None = None,
         depends_on: Iterable[str] = (),
     ) -> None:
-        if stream.name.lower() in self._streams:
-            existing = self._streams[stream.name.lower()]
+        self.check_free(stream.name, span)
+        self._streams[stream.name.lower()] = stream
+        self._dependencies[stream.name] = frozenset(depends_on)
+
+    def check_free(self, name: str, span: Span | None) -> None:
+        """Refuse a name that a stream has already."""
+        existing = self._streams.get(name.lower())
+        if existing is not None:
             raise CatalogError(
                 f'stream "{existing.name}" exists already',
                 span,
                 f"drop it first: DROP STREAM {existing.name}",
             )
-        self._streams[stream.name.lower()] = stream
-        self._dependencies[stream.name] = frozenset(depends_on)
 
     def drop_stream(self, name: Name) -> None:
         stream = self.stream(name)
@@ -137,7 +141,7 @@ class Catalog:
         raise CatalogError(
             f'query "{name.text}" does not exist',
             name.span,
-            did_you_mean(name.text, [query.name for query in self._queries.values()]),
+            one_of(name.text, [query.name for query in self._queries.values()], "query"),
         )
 
     def add_query(self, query: RegisteredQuery) -> None:
@@ -176,5 +180,5 @@ def column_named(columns: Schema, name: Name, owner: str) -> Field:
     raise CatalogError(
         f'column "{name.text}" does not exist in stream "{owner}"',
         name.span,
-        did_you_mean(name.text, [column.name for column in columns]),
+        one_of(name.text, [column.name for column in columns], "column"),
     )

@@ -121,8 +121,18 @@ def _excerpt(span: Span, text: str, file: str) -> list[str]:
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """Help for a misspelt name, or nothing where no candidate is near."""
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
-    near = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.7)
     return f'did you mean "{by_folded[near[0]]}"?' if near else None
+
+
+def one_of(name: str, candidates: Iterable[str], what: str) -> str | None:
+    """Help for an unknown name: the nearest one, or all of them where they are few."""
+    candidates = list(candidates)
+    near = did_you_mean(name, candidates)
+    if near is None and 0 < len(candidates) <= 8:
+        verb = f"{what} is" if len(candidates) == 1 else f"{what}s are"
+        return f"the {verb} {listed(candidates)}"
+    return near
 
 
 def listed(names: Iterable[str]) -> str:

@@ -219,12 +219,7 @@ class Session:
                 query.emit_span,
                 "write EMIT in the query that reads the stream",
             )
-        if self.catalog.find_stream(statement.name) is not None:
-            raise CatalogError(
-                f'stream "{statement.name.text}" exists already',
-                statement.name.span,
-                f"drop it first: DROP STREAM {statement.name.text}",
-            )
+        self.catalog.check_free(statement.name.text, statement.name.span)
         bound = bind_query(query, self.catalog, parameters, self.strict)
         self.catalog.add_stream(
             DerivedStream(statement.name.text, bound.plan, str(query)),
@@ -393,6 +388,9 @@ def _unit_size(unit: str | None) -> int | None:
 
 
 def _chronons(duration: Duration, domain: TimeDomain, what: str) -> int:
+    """As for windows, but a delay of nothing is fine."""
+    if duration.amount < 0:
+        raise BindError(f"{what} cannot be negative", duration.span)
     return 0 if duration.amount == 0 else chronons(duration, domain, what)
 
 

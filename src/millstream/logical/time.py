@@ -45,8 +45,15 @@ class TimeDomain:
             return "TIMESTAMP time"
         if self.microseconds is None:
             return "BIGINT time in raw units"
+        return f"BIGINT time in {self.units.upper()}"
+
+    @property
+    def units(self) -> str:
+        """What chronons are called."""
+        if self.microseconds is None:
+            return "time units"
         unit = next(unit for unit, size in MICROSECONDS.items() if size == self.microseconds)
-        return f"BIGINT time in {unit}S"
+        return f"{unit.lower()}s"
 
     def chronons(self, amount: Fraction, unit: str | None) -> int | None:
         """How many chronons `amount unit` lasts; None if that is no whole number of them.

@@ -122,15 +122,7 @@ def starts_granularity(cursor: Cursor) -> bool:
 
 
 def starts_cql_window(cursor: Cursor) -> bool:
-    """`[` and a word of windows: an array index is never one of those followed by more."""
-    if not cursor.at("["):
-        return False
-    first, second = cursor.peek(1), cursor.peek(2)
-    if first is None or second is None:
-        return False
-    if first.word in ("NOW", "UNBOUNDED"):
-        return second.word in ("]", "SLIDE")
-    return first.word in ("RANGE", "ROWS", "PARTITION") and second.word != "]"
+    return cursor.at("[")
 
 
 class ClauseReader:
@@ -174,7 +166,11 @@ class ClauseReader:
             else:
                 size = self._unbounded() or self.duration("a duration, NOW or UNBOUNDED")
         else:
-            cursor.fail("RANGE, ROWS, NOW or UNBOUNDED", "in the window")
+            cursor.fail(
+                "RANGE, ROWS, NOW, UNBOUNDED or PARTITION BY",
+                "in the window",
+                "write WINDOW(RANGE 10 MINUTES)",
+            )
         slide: Duration | Count | None = None
         if cursor.accept("SLIDE"):
             slide = self.count("a number of rows") if frame == "ROWS" else self.duration()
@@ -195,14 +191,14 @@ class ClauseReader:
     def _bounds(self, first: str, second: str) -> tuple[Duration, Duration]:
         self.cursor.expect(first)
         one = self.duration()
-        self.cursor.expect(",")
+        self.cursor.expect(",", f"and {second} after {first}")
         self.cursor.expect(second)
         return one, self.duration()
 
     def _row_bounds(self) -> tuple[Count, Count]:
         self.cursor.expect("MIN")
         minimum = self.count("a number of rows")
-        self.cursor.expect(",")
+        self.cursor.expect(",", "and MAX after MIN")
         self.cursor.expect("MAX")
         return minimum, self.count("a number of rows")
 
@@ -239,9 +235,9 @@ class ClauseReader:
     def count(self, expected: str) -> Count:
         span = self.cursor.span
         if self.cursor.at(":"):
-            value = self._parameter()
+            value, described, span = self._parameter()
             if not isinstance(value, int) or isinstance(value, bool):
-                raise ParseError(f"expected {expected}, the parameter is {value!r}", span)
+                raise ParseError(f"{described} must be a whole number, not {value!r}", span)
             return self._positive(Count(value, span))
         amount = self._number(expected)
         end = self.cursor.tokens[self.cursor.position - 1].span
@@ -280,22 +276,26 @@ class ClauseReader:
         self.cursor.advance()
         return unit
 
-    def _parameter(self) -> object:
+    def _parameter(self) -> tuple[object, str, Span]:
         start = self.cursor.advance().span
         name = self.cursor.name("the name of a parameter")
-        return parameter_value(name.text, self.parameters, start.to(name.span))
+        span = start.to(name.span)
+        return parameter_value(name.text, self.parameters, span), f'parameter ":{name.text}"', span
 
     def _parameter_duration(self) -> Duration:
-        span = self.cursor.span
-        value = self._parameter()
+        value, described, span = self._parameter()
         if isinstance(value, datetime.timedelta):
             microseconds = value // datetime.timedelta(microseconds=1)
             return Duration(Fraction(microseconds), "MICROSECOND", span)
-        if isinstance(value, str):
-            return parse_duration(value, span)
         if isinstance(value, int) and not isinstance(value, bool):
             return Duration(Fraction(value), self._unit(), span)
-        raise ParseError(f"expected a duration, the parameter is {value!r}", span)
+        if isinstance(value, str):
+            try:
+                return parse_duration(value, span)
+            except ParseError as error:
+                help = error.diagnostic.help
+                raise ParseError(f'{described} is not a duration: "{value}"', span, help) from None
+        raise ParseError(f"{described} is not a duration: {value!r}", span)
 
 
 def parameter_value(name: str, parameters: Mapping[str, object], span: Span | None) -> object:

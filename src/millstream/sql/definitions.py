@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
 from millstream import types
-from millstream.errors import NotYetError, ParseError
+from millstream.errors import NotYetError, ParseError, did_you_mean
 from millstream.logical.time import unit_named
 from millstream.sql.clauses import UNITS, ClauseReader, parameter_value
 from millstream.sql.statements import (
@@ -33,6 +33,7 @@ from millstream.sql.statements import (
 from millstream.sql.tokens import Cursor, Token
 
 _EXPECTED = "a query, CREATE STREAM, INSERT INTO, DROP, STOP or SHOW"
+_FIRST_WORDS = ("SELECT", "WITH", "CREATE", "INSERT", "DROP", "STOP", "SHOW")
 
 
 class DefinitionReader:
@@ -60,7 +61,11 @@ class DefinitionReader:
             return self._ended(Stop(cursor.name("the name of a query")))
         if cursor.accept("SHOW"):
             return self._show()
-        return cursor.fail(_EXPECTED)
+        first = cursor.current
+        help = did_you_mean(first.text, _FIRST_WORDS) if first is not None else None
+        if cursor.at("EXPLAIN"):
+            help = "use query.explain(), or millstream explain FILE.sql"
+        return cursor.fail(_EXPECTED, help=help)
 
     def _show(self) -> Statement:
         if not (self.cursor.at("STREAMS") or self.cursor.at("QUERIES")):
@@ -110,9 +115,7 @@ class DefinitionReader:
         for words in (("TABLE",), ("MATERIALIZED", "VIEW")):
             if self.cursor.at(*words):
                 raise NotYetError(
-                    f"{' '.join(words)} is reserved: relations are not built yet",
-                    self.cursor.span,
-                    "CREATE STREAM … VALID FROM a TO b takes rows that bring their own interval",
+                    f"{' '.join(words)} is reserved: relations are not built yet", self.cursor.span
                 )
 
     def _column(self) -> ColumnDefinition:
@@ -228,12 +231,14 @@ class DefinitionReader:
 
     def _statistics(self) -> tuple[Statistic, ...]:
         self.cursor.expect("(")
-        statistics = self.cursor.list_of(self._statistic)
+        statistics: list[Statistic] = []
+        self.cursor.list_of(lambda: statistics.append(self._statistic(statistics)))
         self.cursor.expect(")", "to close the statistics")
         return tuple(statistics)
 
-    def _statistic(self) -> Statistic:
+    def _statistic(self, known: list[Statistic]) -> Statistic:
         cursor = self.cursor
+        start = cursor.span
         column = None
         if cursor.accept("RATE"):
             kind = "rate"
@@ -244,11 +249,15 @@ class DefinitionReader:
             cursor.expect(")")
         else:
             cursor.fail("rate = … or distinct(column) = …")
+        if any((kind, column) == (other.kind, other.column) for other in known):
+            end = cursor.tokens[cursor.position - 1].span
+            raise ParseError(f"{kind} is given twice", start.to(end))
         cursor.expect("=")
         span = cursor.span
         value = float(self._plain_number("a number"))
         if value <= 0:
-            raise ParseError(f"{kind} must be positive", span)
+            end = cursor.tokens[cursor.position - 1].span
+            raise ParseError(f"{kind} must be positive", span.to(end))
         return Statistic(kind, column, value)
 
 

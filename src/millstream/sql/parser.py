@@ -19,7 +19,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from millstream.errors import NotYetError, ParseError, Span
+from millstream.errors import NotYetError, ParseError, Span, did_you_mean
 from millstream.sql.clauses import (
     ClauseReader,
     Clauses,
@@ -30,6 +30,7 @@ from millstream.sql.clauses import (
     starts_window,
 )
 from millstream.sql.definitions import DefinitionReader
+from millstream.sql.shape import QueryShape
 from millstream.sql.statements import Query, Select, Statement, attach_clauses, clauses_of
 from millstream.sql.tokens import Cursor, Token, tokenize
 
@@ -90,8 +91,9 @@ class _Statement:
         tokens, emit, emit_span = _take_emit(tokens)
         lifted = _Lifter(self.text, tokens, self.parameters)
         lifted.run()
-        tree = _parse_with_sqlglot(lifted.blanked, self.text)
+        tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens)
         _attach(tree, lifted.found)
+        _complete_positions(tree, tokens)
         return Query(tree, emit, emit_span, whole)
 
 
@@ -133,9 +135,8 @@ class _Lifter:
         self.characters = [
             c if start <= i < end or c in "\r\n" else " " for i, c in enumerate(text)
         ]
+        self.shape = QueryShape(tokens)
         self.found: list[_Found] = []
-        # For every open bracket, which part of a query we are in.
-        self.parts = ["other"]
 
     @property
     def blanked(self) -> str:
@@ -145,15 +146,16 @@ class _Lifter:
         self._escape_doubled_quotes()
         previous: Token | None = None
         while (token := self.cursor.current) is not None:
-            if self.parts[-1] == "from" and previous is not None and self._at_clause():
+            if self.shape.in_from and previous is not None and self._at_clause():
                 self._lift(previous)
                 continue
-            if self.parts[-1] == "from" and self.cursor.at("AS", "OF"):
+            if self.shape.in_from and self.cursor.at("AS", "OF"):
                 raise NotYetError(
                     "AS OF is reserved for past answers, which are not built yet", token.span
                 )
-            self._enter(token, previous)
+            self.shape.step(self.cursor.position)
             previous = self.cursor.advance()
+        self.shape.end()
 
     def _escape_doubled_quotes(self) -> None:
         """'it''s' is one string, as Spark 4 reads it; the dialect would see two."""
@@ -165,27 +167,6 @@ class _Lifter:
     def _at_clause(self) -> bool:
         cursor = self.cursor
         return starts_window(cursor) or starts_granularity(cursor) or starts_cql_window(cursor)
-
-    def _enter(self, token: Token, previous: Token | None) -> None:
-        """Follow the parts of the query far enough to know what is inside FROM."""
-        word = token.word
-        if word == "(":
-            self.parts.append("from" if self.parts[-1] == "from" else "other")
-        elif word == ")":
-            if len(self.parts) > 1:
-                self.parts.pop()
-        elif word == "SELECT":
-            self.parts[-1] = "select"
-        elif word == "FROM":
-            after_distinct = previous is not None and previous.word == "DISTINCT"
-            if self.parts[-1] == "select" and not after_distinct:
-                self.parts[-1] = "from"
-        elif word == "JOIN" or (word == "," and self.parts[-1] == "on"):
-            self.parts[-1] = "from"
-        elif word in ("ON", "USING") and self.parts[-1] == "from":
-            self.parts[-1] = "on"
-        elif word in _AFTER_FROM:
-            self.parts[-1] = "other"
 
     def _lift(self, previous: Token) -> None:
         start = self.cursor.span.start
@@ -247,11 +228,11 @@ _AFTER_REFERENCE = _AFTER_FROM | frozenset(
 )  # fmt: skip
 
 
-def _parse_with_sqlglot(blanked: str, text: str) -> exp.Expression:
+def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp.Expression:
     try:
         trees = [tree for tree in sqlglot.parse(blanked, dialect="spark") if tree is not None]
     except SqlglotParseError as error:
-        raise _syntax_error(error, text) from None
+        raise _syntax_error(error, text, tokens) from None
     except SqlglotError as error:
         raise ParseError(str(error).split("\n")[0].lower()) from None
     except RecursionError:
@@ -278,27 +259,58 @@ def _extent(blanked: str) -> tuple[int, int]:
     return start, len(blanked.rstrip())
 
 
-def _syntax_error(error: SqlglotParseError, text: str) -> ParseError:
+def _syntax_error(error: SqlglotParseError, text: str, tokens: Sequence[Token]) -> ParseError:
     """sqlglot's first complaint in our words; it knows line and column of the token's end."""
     if not error.errors:
         return ParseError("the statement cannot be parsed")
     first = error.errors[0]
     description = str(first.get("description") or "")
-    highlight = str(first.get("highlight") or "")
-    line, column = first.get("line"), first.get("col")
-    span = None
-    if line is not None and column is not None:
-        start = _offset_of_line(text, int(line)) + int(column) - len(highlight)
-        start = max(0, min(start, len(text)))
-        span = Span(start, start + max(1, len(highlight)))
-    found = f'"{highlight}"' if highlight.strip() else "the end of the statement"
+    end = _offset_of_line(text, int(first.get("line") or 1)) + int(first.get("col") or 0)
+    at = next((i for i, token in enumerate(tokens) if token.span.end >= end), len(tokens) - 1)
+    span, found = tokens[at].span, f'"{tokens[at].text}"'
+    if description.startswith("The number of provided arguments"):
+        return ParseError(f"too many arguments for {_called(tokens, at)}", span)
+    if description == "Expected TYPE after CAST":
+        return ParseError(f"{found} is not a type", span)
+    last = at == len(tokens) - 1
+    if description.startswith("Required") and tokens[at].word == ")":
+        return ParseError(f"arguments are missing in {_called(tokens, at)}", span)
+    if description.startswith("Required"):
+        after = f"expected an expression after {found}"
+        following = None if last else tokens[at + 1]
+        if following is None:
+            return ParseError(f"{after}, found the end of the statement", _behind(span))
+        return ParseError(f'{after}, found "{following.text}"', following.span)
     if description.startswith("Expect"):
         expected = description.split(" ", 1)[1].rstrip(".")
-        expected = expected if expected.isalpha() else f'"{expected}"'
-        return ParseError(f"expected {expected} near {found}", span)
-    if description.startswith("Required argument"):
-        return ParseError(f"something is missing near {found}", span)
-    return ParseError(f"unexpected {found}", span)
+        expected = expected if expected[:1].isalpha() else f'"{expected}"'
+        if last:
+            return ParseError(f"expected {expected}, found the end of the statement", _behind(span))
+        return ParseError(f"expected {expected}, found {found}", span)
+    before = tokens[at - 1].text if at else ""
+    keyword = did_you_mean(before, _KEYWORDS) if before.upper() not in _KEYWORDS else None
+    help = f'{keyword.removesuffix("?")} for "{before}"?' if keyword else None
+    return ParseError(f"unexpected {found}", span, help)
+
+
+_KEYWORDS = frozenset(
+    ["FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW", "JOIN", "UNION", "EXCEPT",
+     "INTERSECT", "EMIT", "GRANULARITY", "BETWEEN"]
+)  # fmt: skip
+
+
+def _behind(span: Span) -> Span:
+    return Span(span.end, span.end + 1)
+
+
+def _called(tokens: Sequence[Token], closing: int) -> str:
+    """The function whose bracket closes at a token, in quotes."""
+    depth = 0
+    for index in range(closing, 0, -1):
+        depth += {")": 1, "(": -1}.get(tokens[index].word, 0)
+        if depth == 0:
+            return f'"{tokens[index - 1].text}"'
+    return "the function"
 
 
 def _offset_of_line(text: str, line: int) -> int:
@@ -309,6 +321,27 @@ def _offset_of_line(text: str, line: int) -> int:
             break
         offset = next_line + 1
     return offset
+
+
+def _complete_positions(tree: exp.Expression, tokens: Sequence[Token]) -> None:
+    """Positions that sqlglot does not keep: of parameters, and of the bracket that closes a
+    call."""
+    calls: dict[int, int] = {}
+    open_brackets: list[int] = []
+    parameters: dict[str, Span] = {}
+    for index, token in enumerate(tokens):
+        if token.word == "(":
+            open_brackets.append(index)
+        elif token.word == ")" and open_brackets:
+            calls[tokens[open_brackets.pop() - 1].span.start] = token.span.end
+        elif token.word == ":" and index + 1 < len(tokens):
+            parameters[tokens[index + 1].text] = token.span.to(tokens[index + 1].span)
+    for node in tree.walk():
+        if isinstance(node, exp.Placeholder | exp.Parameter) and node.name in parameters:
+            span = parameters[node.name]
+            node.meta.update(start=span.start, end=span.end - 1)
+        elif isinstance(node, exp.Func) and node.meta.get("start") in calls:
+            node.meta["closed"] = calls[node.meta["start"]]
 
 
 def _attach(tree: exp.Expression, found: Sequence[_Found]) -> None:
@@ -346,8 +379,12 @@ def _reference_named_by(identifier: exp.Identifier) -> exp.Expression | None:
 def _merged(clauses: Clauses, clause: Window | Granularity) -> Clauses:
     if isinstance(clause, Window):
         if clauses.window is not None:
-            raise ParseError("a reference has at most one window", clause.span)
+            raise ParseError(
+                "a stream has at most one window here",
+                clause.span,
+                "use a subquery for a window over a window",
+            )
         return replace(clauses, window=clause)
     if clauses.granularity is not None:
-        raise ParseError("a reference has at most one granularity", clause.span)
+        raise ParseError("a stream has at most one granularity here", clause.span)
     return replace(clauses, granularity=clause)

@@ -114,6 +114,10 @@ class FromBinder:
                 refuse_others(node, ("this", "alias", "joins"), "FROM")
                 plan = self.statement.query(node.this, self.outer, self.tables)
                 return self._named(plan, node, "", "subquery")
+        if isinstance(node, exp.Lateral):
+            raise BindError("LATERAL is not supported in FROM", span_of(node))
+        if isinstance(node, exp.Values):
+            raise BindError("VALUES is not supported in FROM", span_of(node))
         raise BindError("expected a stream or a subquery in FROM", span_of(node))
 
     def _stream(self, node: exp.Expression, name: Name) -> tuple[Plan, Relation]:
@@ -137,7 +141,7 @@ class FromBinder:
             return self._named(plan, node, stream.name, "stream")
         described = f'stream "{stream.name}"'
         windowed = apply_clauses(plan, clauses_of(node), described)
-        return windowed, Relation(visible_name, "stream", windowed.schema)
+        return windowed, Relation(visible_name, "stream", windowed.schema, stream.name)
 
     def _stream_function(self, node: exp.Expression, call: exp.Anonymous) -> tuple[Plan, Relation]:
         function = call.name.upper()
@@ -173,7 +177,7 @@ class FromBinder:
         plan = rename(plan, [(qualifier, column) for column in names])
         described = f'{kind} "{alias or name}"' if alias or name else f"the {kind}"
         plan = apply_clauses(plan, clauses_of(node), described)
-        return plan, Relation(alias or name, kind, plan.schema)
+        return plan, Relation(alias or name, kind, plan.schema, name)
 
     # --- joins -----------------------------------------------------------------------------------
 
@@ -184,7 +188,8 @@ class FromBinder:
         join_kind = _SIDES.get((side.upper(), kind.upper()))
         method = str(node.args.get("method") or "").upper()
         if join_kind is None or method not in ("", "NATURAL"):
-            raise BindError(f"{method or side} {kind} JOIN is not supported", span_of(node))
+            words = " ".join(word for word in (method, side, kind) if word)
+            raise BindError(f"{words} JOIN is not supported", span_of(node))
         before = list(self.scope.relations)
         right = self._item(node.this)
         added = self.scope.relations[len(before) :]
@@ -196,8 +201,6 @@ class FromBinder:
                 self.statement.catalog, self.scope, self.statement.parameters, "ON"
             )
             plan = replace(plan, condition=binder.predicate(on))
-        elif join_kind is not JoinKind.INNER:
-            raise BindError(f"a {side or kind} JOIN needs ON or USING", span_of(node))
         if join_kind in (JoinKind.SEMI, JoinKind.ANTI):
             self.scope.relations = before
         else:

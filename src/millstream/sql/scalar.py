@@ -20,7 +20,7 @@ from millstream.logical.time import MICROSECONDS, unit_named
 from millstream.sql.calls import aggregate_of, call_of
 from millstream.sql.clauses import parameter_value
 from millstream.sql.parser import STREAM_FUNCTIONS
-from millstream.sql.scope import Scope, name_of, span_of
+from millstream.sql.scope import Scope, name_of, name_span_of, span_of
 
 BOOLEAN = pa.bool_()
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -44,14 +44,14 @@ class ScalarBinder:
     # --- what depends on the place ---------------------------------------------------------------
 
     def aggregate(self, node: exp.Expression) -> Expression:
+        remedies = {"WHERE": "write it in HAVING or in a subquery", "ON": "write it in a subquery"}
         raise BindError(
-            f"an aggregate cannot stand in {self.place}",
-            span_of(node),
-            "write it in HAVING or in a subquery" if self.place == "WHERE" else None,
+            f"an aggregate cannot stand in {self.place}", span_of(node), remedies.get(self.place)
         )
 
     def subquery(self, node: exp.Expression) -> Expression:
-        raise BindError(f"a subquery cannot stand in {self.place}", span_of(node))
+        help = "write the condition in WHERE" if self.place == "ON" else None
+        raise BindError(f"a subquery cannot stand in {self.place}", span_of(node), help)
 
     def nondeterministic(self, node: exp.Expression, name: str) -> None:
         """Called for functions whose value is not the same each time; refused by default."""
@@ -112,8 +112,9 @@ class ScalarBinder:
         """An expression that must be BOOLEAN."""
         bound = self.bind(node)
         if not pa.types.is_boolean(bound.type) and not pa.types.is_null(bound.type):
+            given = types.sql_name(bound.type)
             raise BindError(
-                f"{self.place} must be BOOLEAN, not {types.sql_name(bound.type)}", span_of(node)
+                f"the condition of {self.place} must be BOOLEAN, not {given}", span_of(node)
             )
         return self.cast(bound, BOOLEAN)
 
@@ -135,7 +136,7 @@ class ScalarBinder:
         if function is None:
             raise BindError(
                 f'function "{name}" does not exist',
-                span,
+                None if at is None else name_span_of(at),
                 did_you_mean(
                     name,
                     [*functions.names(), *aggregates.names(), *self.catalog.functions],
@@ -146,7 +147,9 @@ class ScalarBinder:
         try:
             signature = function.signature(tuple(argument.type for argument in arguments))
         except SignatureError as error:
-            raise BindError(str(error), span) from None
+            one_type = "one type" in str(error)
+            help = "cast one of them with CAST(… AS …)" if one_type else None
+            raise BindError(str(error), span, help) from None
         return Call(
             function.name,
             tuple(map(self.cast, arguments, signature.arguments)),
@@ -199,11 +202,19 @@ class ScalarBinder:
 
     def _parameter(self, node: exp.Expression) -> Expression:
         name = str(node.name or node.this or "")
-        if not name:
-            raise BindError("a parameter has a name: write :name", span_of(node))
+        if not name.isidentifier():
+            raise BindError(
+                "a parameter has a name",
+                span_of(node),
+                "write :name and pass it by name: sql(text, name=…)",
+            )
         value = parameter_value(name, self.parameters, span_of(node))
         try:
             return literal_of(value)
+        except OverflowError:
+            raise BindError(
+                f'parameter ":{name}" has a value that is too large for BIGINT', span_of(node)
+            ) from None
         except TypeError:
             raise BindError(
                 f'parameter ":{name}" has a value of type {type(value).__name__}, which no '
@@ -345,7 +356,7 @@ def _hex_digits(node: exp.HexString) -> str:
 
 
 def literal_of(value: object) -> Expression:
-    """A Python value as an expression; TypeError if no type of ours holds it."""
+    """A Python value as an expression; TypeError or OverflowError if no type of ours holds it."""
     match value:
         case None:
             return Literal(None, pa.null())
@@ -356,7 +367,7 @@ def literal_of(value: object) -> Expression:
                 return Literal(value, types.INT)
             if -(2**63) <= value < 2**63:
                 return Literal(value, types.BIGINT)
-            raise TypeError(value)
+            raise OverflowError(value)
         case float():
             return Literal(types.canonical(value), types.DOUBLE)
         case str():

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from millstream.errors import BindError, Span, did_you_mean
+from millstream.errors import BindError, Span, one_of
 from millstream.logical.expressions import Column, Expression, OuterColumn
 from millstream.logical.plan import ARRIVAL, Field, Schema
 from millstream.sql.tokens import Name
@@ -22,10 +22,15 @@ class Relation:
     name: str
     kind: str
     columns: Schema
+    stream: str = ""  # what the name is an alias of
 
     @property
     def described(self) -> str:
-        return f'{self.kind} "{self.name}"' if self.name else "the subquery"
+        if not self.name:
+            return "the subquery"
+        if self.stream and self.stream != self.name:
+            return f'{self.kind} "{self.stream}" ({self.name})'
+        return f'{self.kind} "{self.name}"'
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Scope:
         taken = any(r.name.lower() == relation.name.lower() for r in self.relations)
         if relation.name and taken:
             raise BindError(
-                f'"{relation.name}" names two references in FROM',
+                f'"{relation.name}" names two streams in FROM',
                 span,
                 "give one of them another alias with AS",
             )
@@ -87,7 +92,7 @@ class Scope:
             if name.matches(column.name) and not column.name.startswith("$")
         ]
         if len(candidates) > 1:
-            owners = " and ".join(relation.described for relation, _ in candidates)
+            owners = _owners([relation for relation, _ in candidates])
             first = candidates[0][0].name
             raise BindError(
                 f'column "{name.text}" is ambiguous: it is in {owners}',
@@ -103,12 +108,13 @@ class Scope:
                 for relation in scope.relations:
                     if table.matches(relation.name):
                         return _no_column(name, [relation])
-            names = [r.name for scope in scopes for r in scope.relations if r.name]
-            return BindError(
-                f'"{table.text}" is not a stream or alias in FROM',
-                table.span,
-                did_you_mean(table.text, names),
-            )
+            relations = [r for scope in scopes for r in scope.relations if r.name]
+            hidden = next((r for r in relations if table.matches(r.stream)), None)
+            help = one_of(table.text, [r.name for r in relations], "name")
+            if hidden is not None:
+                alias = hidden.name
+                help = f'"{hidden.stream}" has the alias "{alias}": write {alias}.{name.text}'
+            return BindError(f'"{table.text}" is not a stream or alias in FROM', table.span, help)
         return _no_column(name, [r for scope in scopes for r in scope.relations])
 
     def _enclosing(self) -> Iterator[Scope]:
@@ -135,6 +141,12 @@ class Scope:
         raise self._unknown(Name("*"), table)
 
 
+def _owners(relations: list[Relation]) -> str:
+    if not any(relation.name for relation in relations):
+        return "several subqueries"
+    return " and ".join(relation.described for relation in relations)
+
+
 def visible(columns: Schema) -> list[Field]:
     return [column for column in columns if column.name != ARRIVAL]
 
@@ -145,7 +157,7 @@ def _no_column(name: Name, relations: list[Relation]) -> BindError:
         message = f'column "{name.text}" does not exist in {relations[0].described}'
     else:
         message = f'column "{name.text}" does not exist'
-    return BindError(message, name.span, did_you_mean(name.text, columns))
+    return BindError(message, name.span, one_of(name.text, dict.fromkeys(columns), "column"))
 
 
 # --- places and parts of sqlglot's trees ----------------------------------------------------------
@@ -157,7 +169,7 @@ def span_of(node: exp.Expression) -> Span | None:
     current: exp.Expression | None = node
     while current is not None:
         spans = [
-            Span(part.meta["start"], part.meta["end"] + 1)
+            Span(part.meta["start"], part.meta.get("closed", part.meta["end"] + 1))
             for part in current.walk()
             if "start" in part.meta
         ]
@@ -165,6 +177,13 @@ def span_of(node: exp.Expression) -> Span | None:
             return Span(min(s.start for s in spans), max(s.end for s in spans))
         current = current.parent
     return None
+
+
+def name_span_of(call: exp.Expression) -> Span | None:
+    """The name of a call, without its arguments."""
+    if "start" not in call.meta:
+        return span_of(call)
+    return Span(call.meta["start"], call.meta["end"] + 1)
 
 
 def name_of(identifier: exp.Expression) -> Name:
@@ -203,4 +222,7 @@ _CLAUSE_NAMES = {
     "ON": "DISTINCT ON",
     "KIND": "SELECT AS",
     "HINT": "a hint",
+    "LOCKS": "FOR UPDATE",
+    "GROUPING SETS": "GROUPING SETS",
+    "ALL": "GROUP BY ALL",
 }

@@ -109,7 +109,9 @@ class SelectBinder:
         """The select list, and the ISTREAM, DSTREAM or RSTREAM around all of it (CQL)."""
         items = list(self.node.expressions)
         if not items:
-            raise BindError("the select list is empty", span_of(self.node))
+            raise BindError(
+                "the select list is empty", span_of(self.node), "write SELECT * for all columns"
+            )
         first = items[0]
         if isinstance(first, exp.Tuple) and len(items) == 1 and self.node.args.get("distinct"):
             return list(first.expressions), None  # SELECT DISTINCT(a, b)
@@ -177,6 +179,10 @@ class SelectBinder:
             return PlainBinder(self, "the select list")
         if group is not None:
             refuse_others(group, ("expressions",), "GROUP BY")
+            for key in group.expressions:
+                if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
+                    word = key.sql_name().replace("_", " ")
+                    raise BindError(f"{word} is not supported in GROUP BY", span_of(key))
         inner = InputBinder(self, "GROUP BY")
         keys = [self._key(node, items, inner) for node in (group.expressions if group else [])]
         return self._aggregated(_unique(keys), calls)
@@ -256,7 +262,7 @@ class SelectBinder:
             return [(item.alias, expression)]
         if isinstance(item, exp.Column) and isinstance(expression, Column):
             return [(expression.name, expression)]
-        return [(item.sql(dialect="spark"), expression)]
+        return [(item.sql(dialect="spark", normalize_functions=False), expression)]
 
     # --- DISTINCT and ORDER BY … LIMIT -----------------------------------------------------------
 
@@ -449,7 +455,9 @@ def limit_of(node: exp.Expression) -> int | None:
         raise BindError(
             "LIMIT without ORDER BY would pick rows by chance", span_of(limit), "add ORDER BY"
         )
-    value = limit.expression if isinstance(limit, exp.Limit) else None
+    if not isinstance(limit, exp.Limit):
+        raise BindError("FETCH is not supported", span_of(limit), "write LIMIT n")
+    value = limit.expression
     if isinstance(value, exp.Literal) and str(value.this).isdigit() and int(value.this) > 0:
         return int(value.this)
     raise BindError("LIMIT takes a whole number of 1 or more", span_of(limit))

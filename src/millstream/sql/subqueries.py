@@ -154,7 +154,7 @@ class SubqueryBinder:
         deeper = self._own_outer(plan)
         if deeper:
             domain = domain_of(self.host.plan, deeper, self.host.fresh("outside"))
-            plan = Unnester(self.host.fresh).unnest(plan, domain)
+            plan = Unnester(self.host.fresh, span).unnest(plan, domain)
             same = same_values([_inner(column) for column in deeper], list(domain.columns.values()))
             pulled = [*pulled, *([same] if same is not None else [])]
         own = condition([self._inlined(value) for value in values])
@@ -211,7 +211,7 @@ class SubqueryBinder:
             )
         if not at_most_one_row(plan):
             raise BindError(
-                "a scalar subquery may not have many rows, and this one might",
+                "a scalar subquery has at most one row, and this one might have more",
                 span_of(node),
                 "take an aggregate such as MAX, or ORDER BY … LIMIT 1, or use IN or ANY",
             )
@@ -269,7 +269,7 @@ class SubqueryBinder:
         if simple is not None:
             return simple
         domain = domain_of(self.host.plan, used, self.host.fresh("outside"))
-        unnested = Unnester(self.host.fresh).unnest(plan, domain)
+        unnested = Unnester(self.host.fresh, span).unnest(plan, domain)
         qualifier = self.host.fresh("subquery")
         names = [f.key for f in domain.plan.schema] + [(qualifier, f.name) for f in plan.schema]
         unnested = rename(unnested, names)

@@ -58,8 +58,8 @@ def quote(text: str) -> str:
 def tokenize(text: str) -> list[Token]:
     try:
         raw = sqlglot.tokenize(text, dialect="spark")
-    except SqlglotError as error:
-        raise _token_error(text, error) from None
+    except SqlglotError:
+        raise _token_error(text) from None
     tokens: list[Token] = []
     previous: Span | None = None
     for token in raw:
@@ -68,7 +68,18 @@ def tokenize(text: str) -> list[Token]:
         if span != previous:
             tokens += _words(Token(token.text, token.token_type, span), text)
         previous = span
-    return tokens
+    return [token for found in tokens for token in _unfolded(found, text)]
+
+
+def _unfolded(token: Token, text: str) -> Iterator[Token]:
+    """The dialect takes all that follows SHOW and its like as one string without quotes."""
+    start, end = token.span.start, token.span.end
+    if token.kind is not TokenType.STRING or any(c in "'\"" for c in text[start : start + 3]):
+        yield token
+        return
+    for inner in tokenize(text[start:end]):
+        span = Span(start + inner.span.start, start + inner.span.end)
+        yield Token(inner.text, inner.kind, span)
 
 
 def _words(token: Token, text: str) -> Iterator[Token]:
@@ -81,16 +92,36 @@ def _words(token: Token, text: str) -> Iterator[Token]:
         yield Token(match[0], token.kind, Span(start + match.start(), start + match.end()))
 
 
-def _token_error(text: str, error: Exception) -> ParseError:
-    """What the tokenizer cannot read is nearly always something left open."""
-    for mark, what in (("/*", "comment"), ("'", "string"), ('"', "string"), ("`", "quoted name")):
-        start = text.rfind(mark)
-        if start >= 0 and mark in text:
-            return ParseError(
-                f"the text cannot be read from here on: is this {what} closed?",
-                Span(start, start + len(mark)),
-            )
-    return ParseError("the text cannot be read", None)
+_MARKS = {"/*": ("comment", "*/"), "'": ("string", "'"), '"': ("string", '"'),
+          "`": ("quoted name", "`"), "--": ("", "\n")}  # fmt: skip
+
+
+def _token_error(text: str) -> ParseError:
+    """What the tokenizer cannot read is something left open: find it from the start."""
+    position = 0
+    while position < len(text):
+        mark = next((mark for mark in _MARKS if text.startswith(mark, position)), None)
+        if mark is None:
+            position += 1
+            continue
+        what, closing = _MARKS[mark]
+        end = _closed_at(text, position + len(mark), closing)
+        if end is None and what:
+            return ParseError(f"this {what} is not closed", Span(position, position + len(mark)))
+        position = len(text) if end is None else end
+    return ParseError("the text cannot be read")
+
+
+def _closed_at(text: str, start: int, closing: str) -> int | None:
+    position = start
+    while position < len(text):
+        if text[position] == "\\" and closing in ("'", '"'):
+            position += 2
+        elif text.startswith(closing, position):
+            return position + len(closing)
+        else:
+            position += 1
+    return None
 
 
 class Cursor:

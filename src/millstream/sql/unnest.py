@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from millstream.errors import BindError
+from millstream.errors import BindError, Span
 from millstream.logical import aggregates
 from millstream.logical.expressions import (
     AggregateCall,
@@ -121,10 +121,11 @@ def same_values(left: Sequence[Expression], right: Sequence[Expression]) -> Expr
 
 
 class Unnester:
-    """`fresh` gives names that occur nowhere else in the statement."""
+    """`fresh` gives names that occur nowhere else in the statement; `span` is the subquery's."""
 
-    def __init__(self, fresh: Callable[[str], str]) -> None:
+    def __init__(self, fresh: Callable[[str], str], span: Span | None) -> None:
         self.fresh = fresh
+        self.span = span
 
     def unnest(self, plan: Plan, domain: Domain) -> Plan:
         used = {column.key for column in outer_columns(plan)}
@@ -160,7 +161,8 @@ class Unnester:
                 return self._join(plan, domain)
         raise BindError(
             "a window inside a correlated subquery cannot depend on the outer query",
-            help="move the window to the stream itself",
+            self.span,
+            "move the window to the stream itself",
         )
 
     def _filter(self, plan: Filter, domain: Domain) -> Plan:

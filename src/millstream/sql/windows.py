@@ -40,9 +40,7 @@ def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
         raise BindError(f"{what} must be positive", duration.span)
     length = domain.chronons(duration.amount, duration.unit)
     if length is None:
-        raise BindError(
-            f"{what} is no whole number of time units of {domain.describe()}", duration.span
-        )
+        raise BindError(f"{what} is no whole number of {domain.units}", duration.span)
     if length >= INFINITY:
         raise BindError(f"{what} is too long", duration.span, "write UNBOUNDED")
     return length

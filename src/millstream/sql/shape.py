@@ -1,0 +1,182 @@
+"""The shape of a query, token by token: which clause we are in, and mistakes in the order and
+completeness of clauses, which sqlglot forgives or reports far from their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sqlglot.tokens import TokenType
+
+from millstream.errors import ParseError, Span
+from millstream.sql.tokens import Token
+
+_ORDER = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT")
+_SET_OPERATIONS = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
+_TWO_WORDS = {"GROUP": "GROUP BY", "ORDER": "ORDER BY"}
+_WINDOW_WORDS = ("RANGE", "ROWS", "PARTITION", "NOW", "UNBOUNDED")
+
+
+@dataclass
+class _Frame:
+    """What is known inside one pair of brackets."""
+
+    clause: str = ""  # the word of _ORDER that we are in; empty outside a SELECT
+    on: bool = False  # in the condition of a join
+    outer_join: tuple[str, Span] | None = None  # a join that still needs ON or USING
+
+
+class QueryShape:
+    """Follows the tokens of a query; `step` must see each, in order, except lifted clauses."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.frames = [_Frame()]
+
+    @property
+    def in_from(self) -> bool:
+        """Whether a reference, or what belongs to one, stands here."""
+        return self.frames[-1].clause == "FROM" and not self.frames[-1].on
+
+    def step(self, index: int) -> None:
+        word = self.tokens[index].word
+        frame = self.frames[-1]
+        if word == "(":
+            self.frames.append(_Frame("FROM" if self.in_from else ""))
+        elif word == ")":
+            self._end_of_joins(frame)
+            if len(self.frames) > 1:
+                self.frames.pop()
+        elif word == "SELECT":
+            self.frames[-1] = _Frame("SELECT")
+        elif word in _SET_OPERATIONS and self._word(index - 1) != "*":
+            self._end_of_joins(frame)
+            self.frames[-1] = _Frame()
+        elif frame.clause and self._is_clause(index):
+            self._enter_clause(index, frame)
+        elif word == "JOIN" and frame.clause == "FROM":
+            self._join(index, frame)
+        elif word in ("ON", "USING") and frame.clause == "FROM":
+            frame.on, frame.outer_join = True, None
+        elif word == ",":
+            self._comma(index, frame)
+        elif word == "EMIT" and self._word(index + 1) in ("FINAL", "CHANGES"):
+            raise ParseError(
+                "EMIT stands at the end of the statement",
+                self.tokens[index].span.to(self.tokens[index + 1].span),
+            )
+        elif word == "WINDOW" and not self.in_from:
+            self._misplaced_window(index)
+        if word in ("FROM", "JOIN") and self.in_from:
+            self._expect_reference(index)
+
+    def end(self) -> None:
+        self._end_of_joins(self.frames[-1])
+
+    # --- checks ----------------------------------------------------------------------------------
+
+    def _enter_clause(self, index: int, frame: _Frame) -> None:
+        word = self.tokens[index].word
+        self._end_of_joins(frame)
+        if _ORDER.index(word) < _ORDER.index(frame.clause):
+            raise ParseError(
+                f"{_name(word)} stands before {_name(frame.clause)}", self._span(index)
+            )
+        if word == frame.clause:
+            raise ParseError(f"{_name(word)} stands twice", self._span(index))
+        frame.clause, frame.on = word, False
+        last = index + 1 if word in _TWO_WORDS else index
+        if word != "FROM" and self._nothing_follows(last):
+            what = "a number" if word == "LIMIT" else "a column or an expression"
+            self._fail(f"expected {what} after {_name(word)}", last + 1)
+
+    def _join(self, index: int, frame: _Frame) -> None:
+        self._end_of_joins(frame)
+        frame.on = False
+        words: list[str] = []
+        while self._word(index - 1) in (
+            "LEFT",
+            "RIGHT",
+            "FULL",
+            "OUTER",
+            "SEMI",
+            "ANTI",
+            "NATURAL",
+        ):
+            index -= 1
+            words.insert(0, self._word(index))
+        if words and "NATURAL" not in words:
+            frame.outer_join = " ".join([*words, "JOIN"]), self.tokens[index].span
+
+    def _end_of_joins(self, frame: _Frame) -> None:
+        if frame.outer_join is not None:
+            kind, span = frame.outer_join
+            raise ParseError(f"{kind} needs ON or USING", span)
+
+    def _comma(self, index: int, frame: _Frame) -> None:
+        in_list_of_streams = frame.clause == "FROM"
+        if in_list_of_streams:
+            self._end_of_joins(frame)
+            frame.on = False
+        if not frame.clause:
+            return
+        if self._nothing_follows(index):
+            what = "a stream" if in_list_of_streams else "a column or an expression"
+            self._fail(f'expected {what} after ","', index + 1)
+        if in_list_of_streams:
+            self._expect_reference(index)
+
+    def _expect_reference(self, index: int) -> None:
+        if self._nothing_follows(index):
+            self._fail("expected the name of a stream", index + 1)
+        following = self.tokens[index + 1]
+        if following.kind is TokenType.STRING:
+            raise ParseError(
+                "expected the name of a stream, found a string",
+                following.span,
+                f"names are quoted with backticks: `{following.text}`",
+            )
+
+    def _misplaced_window(self, index: int) -> None:
+        if self._word(index + 1) == "(" and self._word(index + 2) in _WINDOW_WORDS:
+            raise ParseError(
+                "WINDOW stands beside a stream in FROM",
+                self.tokens[index].span,
+                "write FROM stream WINDOW(…) before the other clauses",
+            )
+
+    def _nothing_follows(self, index: int) -> bool:
+        """Whether after this token comes the end, a closing bracket or another clause."""
+        if index + 1 >= len(self.tokens):
+            return True
+        word = self._word(index + 1)
+        return word == ")" or word in _SET_OPERATIONS or self._is_clause(index + 1)
+
+    def _is_clause(self, index: int) -> bool:
+        """Whether the token begins a clause, and is not part of DISTINCT FROM, WITHIN GROUP …"""
+        word, before = self._word(index), self._word(index - 1)
+        if word in _TWO_WORDS:
+            return self._word(index + 1) == "BY"
+        if word == "FROM":
+            return before != "DISTINCT" or self._word(index - 2) not in ("IS", "NOT")
+        return word in ("WHERE", "HAVING", "LIMIT")
+
+    def _fail(self, expected: str, index: int) -> NoReturn:
+        if index < len(self.tokens):
+            found = self.tokens[index]
+            raise ParseError(f'{expected}, found "{found.text}"', found.span)
+        end = self.tokens[-1].span.end
+        raise ParseError(f"{expected}, found the end of the statement", Span(end, end + 1))
+
+    def _word(self, index: int) -> str:
+        return self.tokens[index].word if 0 <= index < len(self.tokens) else ""
+
+    def _span(self, index: int) -> Span:
+        span = self.tokens[index].span
+        two = self.tokens[index].word in _TWO_WORDS
+        return span.to(self.tokens[index + 1].span) if two else span
+
+
+def _name(word: str) -> str:
+    return _TWO_WORDS.get(word, word)
