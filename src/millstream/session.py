@@ -27,6 +27,7 @@ from millstream.errors import (
     BindError,
     CatalogError,
     DataError,
+    Diagnostic,
     MillstreamError,
     NotYetError,
     ParseError,
@@ -192,7 +193,7 @@ class Session:
             case syntax.CreateStream():
                 self.catalog.add_stream(_declared(statement), statement.name.span)
             case syntax.CreateDerivedStream():
-                self._create_derived(statement, parameters)
+                self._create_derived(statement, text, file, parameters)
             case syntax.Select() | syntax.InsertInto():
                 return self._register(statement, text, file, parameters)
             case syntax.Drop(kind="STREAM", name=name):
@@ -210,7 +211,11 @@ class Session:
         return None
 
     def _create_derived(
-        self, statement: syntax.CreateDerivedStream, parameters: Mapping[str, object]
+        self,
+        statement: syntax.CreateDerivedStream,
+        text: str,
+        file: str | None,
+        parameters: Mapping[str, object],
     ) -> None:
         query = statement.query
         if query.emit is not None:
@@ -221,6 +226,7 @@ class Session:
             )
         self.catalog.check_free(statement.name.text, statement.name.span)
         bound = bind_query(query, self.catalog, parameters, self.strict)
+        _warn(bound.warnings, text, file)
         self.catalog.add_stream(
             DerivedStream(statement.name.text, bound.plan, str(query)),
             statement.name.span,
@@ -235,8 +241,7 @@ class Session:
         parameters: Mapping[str, object],
     ) -> Query:
         bound = bind_query(statement.query, self.catalog, parameters, self.strict)
-        for warning in bound.warnings:
-            warnings.warn(render(warning, text, file), MillstreamWarning, stacklevel=5)
+        _warn(bound.warnings, text, file)
         entry = RegisteredQuery(
             self.catalog.new_query_name(), bound.plan, str(statement), bound.depends_on
         )
@@ -312,6 +317,12 @@ class Session:
         except Exception as error:  # whatever the connector raises is told as the stream's error
             raise DataError(f'stream "{name}" cannot be read: {error}') from error
         return elements_of(stream, table_of(rows, stream.columns, name))
+
+
+def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> None:
+    for diagnostic in diagnostics:
+        # The line of the caller of `sql`, past run_script, _execute and what handles a statement.
+        warnings.warn(render(diagnostic, text, file), MillstreamWarning, stacklevel=6)
 
 
 def _declared(statement: syntax.CreateStream) -> Stream:

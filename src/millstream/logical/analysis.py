@@ -101,12 +101,11 @@ def only_now(plan: Plan) -> bool:
     return all(map(only_now, plan.inputs))
 
 
-def first_only_now(plan: Plan) -> Join | Distinct | Aggregate | None:
-    """A join, DISTINCT or aggregate that sees only NOW windows, if there is one."""
+def seeing_only_now(plan: Plan) -> Iterator[Join | Distinct | Aggregate]:
+    """The joins, DISTINCTs and aggregates that see only NOW windows."""
     for node in plan.walk():
         if isinstance(node, Join | Distinct | Aggregate) and only_now(node):
-            return node
-    return None
+            yield node
 
 
 # Aggregates whose state has a constant size when nothing ever leaves.
@@ -116,14 +115,14 @@ _CONSTANT = frozenset(
 )  # fmt: skip
 
 
-def growing(plan: Plan) -> Iterator[tuple[str, Source]]:
-    """(what grows, the live stream that feeds it) for state that an UNBOUNDED window never lets
-    go. Stateless operators and aggregates of constant size keep nothing."""
+def growing(plan: Plan) -> Iterator[tuple[Plan, str, Source]]:
+    """(operator, what it is called, the live stream that feeds it) for state that an UNBOUNDED
+    window never lets go. Stateless operators and aggregates of constant size keep nothing."""
     for node in plan.walk():
         for child in node.inputs:
             source = _held_for_ever(child)
             if source is not None and (what := _keeps(node)) is not None:
-                yield what, source
+                yield node, what, source
 
 
 def _keeps(node: Plan) -> str | None:
@@ -145,8 +144,10 @@ def _keeps(node: Plan) -> str | None:
             for named in node.aggregates:
                 call = named.expression
                 assert isinstance(call, AggregateCall)
-                if call.distinct or call.function not in _CONSTANT:
-                    return f"the aggregate {call.function.upper()}"
+                if call.distinct:
+                    return f"{call.function.upper()}(DISTINCT …)"
+                if call.function not in _CONSTANT:
+                    return call.function.upper()
     return None
 
 

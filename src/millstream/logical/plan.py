@@ -221,7 +221,7 @@ def _padded(schema: Schema) -> Schema:
 
 
 @dataclass(frozen=True)
-class _SetOperation(Plan):
+class SetOperation(Plan):
     """Two inputs whose columns have the same types in the same order; named as the left's."""
 
     left: Plan
@@ -235,23 +235,23 @@ class _SetOperation(Plan):
         return tuple(replace(a, nullable=a.nullable or b.nullable) for a, b in pairs)
 
 
-class Union(_SetOperation):
+class Union(SetOperation):
     """UNION ALL"""
 
 
-class MaxUnion(_SetOperation):
+class MaxUnion(SetOperation):
     """Each row as often as in the input that has it more often."""
 
 
-class Difference(_SetOperation):
+class Difference(SetOperation):
     """EXCEPT ALL"""
 
 
-class StrictDifference(_SetOperation):
+class StrictDifference(SetOperation):
     """The rows of the left that are not in the right at all."""
 
 
-class Intersection(_SetOperation):
+class Intersection(SetOperation):
     """INTERSECT ALL"""
 
 

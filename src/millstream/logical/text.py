@@ -101,8 +101,9 @@ def literal_text(value: object, type_: pa.DataType) -> str:
         case bool():
             return "TRUE" if value else "FALSE"
         case str():
-            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-            return f"'{escaped}'"
+            for mark, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r")):
+                value = value.replace(mark, escaped)
+            return f"'{value}'"
         case bytes():
             return f"X'{value.hex()}'"
         case float():
@@ -158,6 +159,8 @@ def _call_text(call: Call) -> str:
         case "and" | "or" | "+" | "*":  # these associate: no brackets on the left
             left = _operand(arguments[0], strength - 1)
             return f"{left} {name.upper()} {_operand(arguments[1], strength)}"
+    if name.startswith("."):  # a field of a struct
+        return f"{_operand(arguments[0], _ATOM - 1)}.{name_text(name[1:])}"
     if name in _STRENGTH:
         left, right = (_operand(argument, strength) for argument in arguments)
         return f"{left} {name.upper()} {right}"

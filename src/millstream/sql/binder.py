@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from millstream import types
 from millstream.catalog import Catalog
 from millstream.errors import BindError, Diagnostic, Span, listed
-from millstream.logical.analysis import first_only_now, growing
+from millstream.logical.analysis import growing, seeing_only_now
 from millstream.logical.plan import (
     Aggregate,
     Difference,
@@ -20,6 +20,7 @@ from millstream.logical.plan import (
     Map,
     Named,
     Plan,
+    Source,
     TopN,
     Union,
     rename,
@@ -71,7 +72,7 @@ def bind_query(
         plan,
         query.emit or "FINAL",
         frozenset(statement.used),
-        tuple(_warnings(plan, query, strict)),
+        tuple(_warnings(plan, query, statement, strict)),
     )
 
 
@@ -83,6 +84,8 @@ class StatementBinder:
         self.catalog = catalog
         self.parameters = parameters
         self.used: dict[str, TimeDomain] = {}
+        self.places: dict[str, Span | None] = {}  # where each stream is named first
+        self.inherited: set[int] = set()  # nodes that a derived stream brought along
         self._taken: set[str] = set()
 
     def fresh(self, base: str) -> str:
@@ -104,6 +107,7 @@ class StatementBinder:
                     "all streams of a query share one time type and unit",
                 )
         self.used[stream] = domain
+        self.places.setdefault(stream, span)
 
     def query(self, tree: exp.Expression, outer: Scope | None, tables: Mapping[str, Plan]) -> Plan:
         """The plan of a query; its output columns have no qualifier."""
@@ -224,31 +228,51 @@ def _check_output_names(query: Query, plan: Plan) -> None:
         if field.name.lower() in RESERVED_OUTPUTS:
             raise BindError(
                 f'output column "{field.name}" has the name of a column that results bring along',
-                query.span,
+                _item_named(query.tree, field.name) or query.span,
                 f"give it another name with AS: {field.name} AS my_{field.name}",
             )
 
 
-def _warnings(plan: Plan, query: Query, strict: bool) -> list[Diagnostic]:
-    found = []
-    node = first_only_now(plan)
-    if node is not None:
-        what = {Join: "a join", Distinct: "DISTINCT", Aggregate: "an aggregate"}[type(node)]
-        found.append(
-            Diagnostic(
+def _item_named(tree: exp.Expression, name: str) -> Span | None:
+    """Where the select list names an output column."""
+    select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
+    for item in select.expressions if select is not None else []:
+        if item.alias_or_name.lower() == name.lower():
+            return span_of(item)
+    return None
+
+
+def _warnings(
+    plan: Plan, query: Query, statement: StatementBinder, strict: bool
+) -> Iterator[Diagnostic]:
+    """What the author should know of the operators that this statement adds; a derived stream
+    was warned of when it was created."""
+    for operator in seeing_only_now(plan):
+        if id(operator) not in statement.inherited:
+            names = {Join: "a join", Distinct: "DISTINCT", Aggregate: "an aggregate"}
+            what = names[type(operator)]
+            yield Diagnostic(
                 f"{what} sees only rows of the same instant, because no stream below it has a "
                 "window",
-                query.span,
+                _place(operator, statement) or query.span,
                 "write WINDOW(RANGE d) after the stream",
                 severity="warning",
             )
-        )
-    for what, source in growing(plan):
+            break
+    for node, what, source in growing(plan):
+        if id(node) in statement.inherited:
+            continue
         message = (
             f'{what} keeps every row of "{source.stream}" for ever, because its window is UNBOUNDED'
         )
+        span = statement.places.get(source.stream) or query.span
         help = "write a bounded window such as WINDOW(RANGE 1 DAY)"
         if strict:
-            raise BindError(message, query.span, help)
-        found.append(Diagnostic(message, query.span, help, severity="warning"))
-    return found
+            raise BindError(message, span, help)
+        yield Diagnostic(message, span, help, severity="warning")
+
+
+def _place(plan: Plan, statement: StatementBinder) -> Span | None:
+    """Where the statement names a stream that the plan reads."""
+    sources = (node.stream for node in plan.walk() if isinstance(node, Source))
+    return next((s for s in map(statement.places.get, sources) if s is not None), None)

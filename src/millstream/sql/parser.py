@@ -169,38 +169,31 @@ class _Lifter:
         return starts_window(cursor) or starts_granularity(cursor) or starts_cql_window(cursor)
 
     def _lift(self, previous: Token) -> None:
+        """Take out all clauses that stand here; they belong to the reference before them."""
         start = self.cursor.span.start
-        clause: Window | Granularity
-        if starts_granularity(self.cursor):
-            clause = self.reader.granularity()
-        elif starts_window(self.cursor):
-            clause = self.reader.window()
-        else:
-            clause = self.reader.cql_window()
-        end = self.cursor.tokens[self.cursor.position - 1].span.end
-        self._blank(start, end)
+        clauses = []
+        while self._at_clause():
+            clauses.append(self._clause())
+        self._blank(start, self.cursor.tokens[self.cursor.position - 1].span.end)
+        invented = False
         following = self.cursor.current
         if previous.is_name:
-            found = _Found(clause, previous.span.start, invented=False)
-        elif self.found and not self.found[-1].invented and self._just_lifted(previous):
-            found = _Found(clause, self.found[-1].anchor, invented=False)
+            anchor = previous.span.start
         elif following is not None and self._is_alias(following):
             alias = self.cursor.peek() if following.word == "AS" else following
             assert alias is not None
-            found = _Found(clause, alias.span.start, invented=False)
-        elif self.found and self._just_lifted(previous):
-            found = _Found(clause, self.found[-1].anchor, invented=True)
+            anchor = alias.span.start
         else:
             self._write(start, f"__{len(self.found)}")
-            found = _Found(clause, start, invented=True)
-        self.last_reference = previous
-        self.found.append(found)
+            anchor, invented = start, True
+        self.found += [_Found(clause, anchor, invented) for clause in clauses]
 
-    last_reference: Token | None = None
-
-    def _just_lifted(self, previous: Token) -> bool:
-        """Whether the clause before this one belongs to the same reference."""
-        return self.last_reference is previous
+    def _clause(self) -> Window | Granularity:
+        if starts_granularity(self.cursor):
+            return self.reader.granularity()
+        if starts_window(self.cursor):
+            return self.reader.window()
+        return self.reader.cql_window()
 
     def _is_alias(self, token: Token) -> bool:
         if token.word == "AS":
@@ -241,11 +234,13 @@ def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp
         raise ParseError(f"the statement cannot be parsed: {error}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise ParseError("expected a query", Span(*_extent(blanked)))
-    return trees[0].transform(_one_literal, copy=False)
+    return trees[0].transform(_uniform, copy=False)
 
 
-def _one_literal(node: exp.Expression) -> exp.Expression:
-    """'a' 'b' is the string 'ab'."""
+def _uniform(node: exp.Expression) -> exp.Expression:
+    """One tree for two spellings: 'a' 'b' is the string 'ab', and DATE '…' is a CAST."""
+    if type(node) is exp.Cast:
+        return exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
     parts = node.expressions if isinstance(node, exp.Concat) else []
     if parts and all(isinstance(part, exp.Literal) and part.is_string for part in parts):
         literal = exp.Literal.string("".join(part.this for part in parts))

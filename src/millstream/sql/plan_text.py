@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from millstream.catalog import Catalog, Stream
-from millstream.errors import ParseError, Span, did_you_mean
-from millstream.logical.expressions import Column, Expression
+from millstream.errors import MillstreamError, ParseError, Span, did_you_mean, located
+from millstream.logical.expressions import AggregateCall, Column, Expression
 from millstream.logical.plan import (
     NODE_TYPES,
     Aggregate,
@@ -29,17 +30,20 @@ from millstream.logical.plan import (
     Plan,
     Rstream,
     Schema,
+    SetOperation,
     SortKey,
     Source,
     TimeWindow,
     TopN,
 )
+from millstream.logical.text import column_text, expression_text
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.sql.clauses import parse_duration
 from millstream.sql.scalar import ScalarBinder, bind_aggregate, is_aggregate
 from millstream.sql.scope import Scope
 from millstream.sql.tokens import Cursor, Name, tokenize
 from millstream.sql.windows import chronons
+from millstream.types import sql_name
 
 
 @dataclass
@@ -54,16 +58,22 @@ class _Line:
 
 def parse_plan(text: str, catalog: Catalog) -> Plan:
     """The plan that `plan_text` printed, over the streams of the catalog."""
-    roots: list[_Line] = []
-    path: list[tuple[int, _Line]] = []
-    for indent, line in _read_lines(text):
-        while path and path[-1][0] >= indent:
-            path.pop()
-        (path[-1][1].children if path else roots).append(line)
-        path.append((indent, line))
-    if len(roots) != 1:
-        raise ParseError("a plan has one root: the first line, all others are indented below it")
-    return _Builder(catalog).build(roots[0])
+    with located(text, "<plan>"):
+        roots: list[_Line] = []
+        path: list[tuple[int, _Line]] = []
+        for indent, line in _read_lines(text):
+            while path and path[-1][0] >= indent:
+                path.pop()
+            (path[-1][1].children if path else roots).append(line)
+            path.append((indent, line))
+        if len(roots) != 1:
+            raise ParseError(
+                "a plan has one root: the first line, all others are indented below it"
+            )
+        try:
+            return _Builder(catalog).build(roots[0])
+        except RecursionError:
+            raise ParseError("the plan is nested too deeply") from None
 
 
 def _read_lines(text: str) -> Iterator[tuple[int, _Line]]:
@@ -74,7 +84,12 @@ def _read_lines(text: str) -> Iterator[tuple[int, _Line]]:
             indent = len(raw) - len(raw.lstrip(" "))
             span = Span(offset + indent, offset + indent + len(content))
             name, _, rest = content.partition(" ")
-            yield indent, _Line(name, dict(_read_properties(rest, span)), span)
+            properties: dict[str, str] = {}
+            for key, value in _read_properties(rest, span):
+                if key in properties:
+                    raise ParseError(f'key "{key}" is given twice', span)
+                properties[key] = value
+            yield indent, _Line(name, properties, span)
         offset += len(raw) + 1
 
 
@@ -164,46 +179,51 @@ class _Builder:
                 f'"{line.name}" is not an operator', line.span, did_you_mean(line.name, NODE_TYPES)
             )
         inputs = [self.build(child) for child in line.children]
-        if len(inputs) != len(node.input_names):
-            raise ParseError(
-                f"{line.name} has {len(node.input_names)} inputs, not {len(inputs)}", line.span
-            )
+        wanted = len(node.input_names)
+        if len(inputs) != wanted:
+            noun = "input" if wanted == 1 else "inputs"
+            raise ParseError(f"{line.name} has {wanted} {noun}, not {len(inputs)}", line.span)
         try:
-            return self._node(node, _Properties(line, self.catalog, inputs), inputs)
-        except ParseError as error:
-            if error.diagnostic.span is None:
-                diagnostic = error.diagnostic
-                raise ParseError(diagnostic.message, line.span, diagnostic.help) from None
-            raise
+            own = _Properties(line, self.catalog, inputs)
+            own.check_keys(_KEYS.get(node, ()))
+            plan = self._node(node, own, inputs)
+            _check(plan)
+            return plan
+        except MillstreamError as error:
+            diagnostic = error.diagnostic
+            if diagnostic.span is not None:
+                raise
+            raise ParseError(diagnostic.message, line.span, diagnostic.help) from None
 
     def _node(self, node: type[Plan], own: _Properties, inputs: list[Plan]) -> Plan:
         if node is Source:
             return self._source(own)
         first = inputs[0]
         if node is Filter:
-            return Filter(first, own.expression("where"))
+            return Filter(first, own.predicate("where"))
         if node is Map:
             return Map(first, own.named("columns"))
         if node is Join:
-            kind = JoinKind(own.text("kind", "inner"))
-            condition = own.expression("on") if own.has("on") else None
-            return Join(first, inputs[1], kind, condition)
+            condition = own.predicate("on") if own.has("on") else None
+            return Join(first, inputs[1], own.join_kind(), condition)
         if node is Aggregate:
-            return Aggregate(first, own.named("by", keep_qualifier=True), own.named("compute"))
+            keys = own.named("by", keep_qualifier=True) if own.has("by") else ()
+            return Aggregate(first, keys, own.aggregates("compute"))
         if node is TopN:
-            return TopN(first, own.number("limit"), own.order(), own.expressions("by"))
+            keys_of = own.expressions("by") if own.has("by") else ()
+            return TopN(first, own.number("limit"), own.order(), keys_of)
         if node is TimeWindow:
             granule = own.duration("granule", 1)
             return TimeWindow(
                 first,
-                own.duration("range", INFINITY),
+                own.duration("range"),
                 own.duration("slide", granule),
                 granule,
                 own.optional("min", own.duration),
             )
         if node is CountWindow or node is PartitionedWindow:
             count = (
-                own.number("rows", INFINITY),
+                own.number("rows"),
                 own.expressions("order"),
                 own.number("slide", 1),
                 own.duration("granule", 1),
@@ -214,7 +234,7 @@ class _Builder:
             return PartitionedWindow(first, own.expressions("by"), *count)
         if node is Granularity:
             coarsest = own.optional("coarsest", own.duration)
-            return Granularity(first, own.duration("granule", 1), coarsest)
+            return Granularity(first, own.duration("granule"), coarsest)
         if node is Rstream:
             return Rstream(first, own.duration("granule", 1))
         return node(*inputs)
@@ -225,10 +245,10 @@ class _Builder:
         if not isinstance(stream, Stream):
             raise ParseError(f'"{name}" is a derived stream; a plan reads source streams')
         alias = own.name("as") if own.has("as") else name
-        source = stream.source(alias)
-        if own.has("arrival"):
-            source = replace(source, arrival=True)
-        return source
+        arrival = own.text("arrival", "no") if own.has("arrival") else "no"
+        if own.has("arrival") and arrival != "yes":
+            raise ParseError(f"arrival={arrival}: write arrival=yes or leave it out")
+        return replace(stream.source(alias), arrival=own.has("arrival"))
 
 
 class _Properties:
@@ -265,8 +285,10 @@ class _Properties:
         text = self.text(key, None if default is None else str(default))
         if text == "UNBOUNDED":
             return INFINITY
-        if not text.isdigit():
-            raise ParseError(f"{key}={text} is not a number", self.line.span)
+        if not text.isdecimal():
+            raise ParseError(f"{key}={text} is not a number")
+        if int(text) < 1:
+            raise ParseError(f"{key}={text}: a number of rows must be 1 or more")
         return int(text)
 
     def duration(self, key: str, default: int | None = None) -> int:
@@ -277,16 +299,44 @@ class _Properties:
             return INFINITY
         return chronons(parse_duration(text, self.line.span), self.domain, key)
 
-    def expression(self, key: str) -> Expression:
-        return self.binder.bind(self._parsed(self.text(key)))
+    def check_keys(self, known: tuple[str, ...]) -> None:
+        for key in self.line.properties:
+            if key not in known:
+                raise ParseError(
+                    f'{self.line.name} has no key "{key}"', None, did_you_mean(key, known)
+                )
+
+    def join_kind(self) -> JoinKind:
+        text = self.text("kind")
+        kinds = [kind.value for kind in JoinKind]
+        if text not in kinds:
+            listed = ", ".join(kinds[:-1])
+            raise ParseError(
+                f'"{text}" is not a kind of join', None, f"kinds are {listed} and {kinds[-1]}"
+            )
+        return JoinKind(text)
+
+    def predicate(self, key: str) -> Expression:
+        expression = self.binder.bind(self._parsed(self.text(key)))
+        if not pa.types.is_boolean(expression.type):
+            given = sql_name(expression.type)
+            raise ParseError(f"{key}={self.text(key)} must be BOOLEAN, not {given}")
+        return expression
 
     def expressions(self, key: str) -> tuple[Expression, ...]:
-        items = _items(self.text(key, "[]"))
+        items = _items(self.text(key))
         return tuple(self.binder.bind(self._parsed(item)) for item in items)
 
     def named(self, key: str, keep_qualifier: bool = False) -> tuple[Named, ...]:
-        items = _items(self.text(key, "[]"))
+        items = _items(self.text(key))
         return tuple(self._named(item, keep_qualifier) for item in items)
+
+    def aggregates(self, key: str) -> tuple[Named, ...]:
+        named = self.named(key)
+        for item in named:
+            if not isinstance(item.expression, AggregateCall):
+                raise ParseError(f"{expression_text(item.expression)} is not an aggregate")
+        return named
 
     def _named(self, text: str, keep_qualifier: bool) -> Named:
         text, alias = _split_off(text, " AS ")
@@ -326,6 +376,42 @@ class _Properties:
             return _unplaced(sqlglot.parse_one(text, dialect="spark"))
         except SqlglotError:
             raise ParseError(f"cannot read the expression: {text}", self.line.span) from None
+
+
+# The keys that each operator may have.
+_KEYS: dict[type[Plan], tuple[str, ...]] = {
+    Source: ("stream", "as", "arrival"),
+    Filter: ("where",),
+    Map: ("columns",),
+    Join: ("kind", "on"),
+    Aggregate: ("by", "compute"),
+    TopN: ("by", "limit", "order"),
+    TimeWindow: ("range", "slide", "granule", "min"),
+    CountWindow: ("rows", "order", "slide", "granule", "min"),
+    PartitionedWindow: ("by", "rows", "order", "slide", "granule", "min"),
+    Granularity: ("granule", "coarsest"),
+    Rstream: ("granule",),
+}
+
+
+def _check(plan: Plan) -> None:
+    """What the binder of SQL never gets wrong, and a person who writes a plan might."""
+    name = type(plan).__name__
+    if isinstance(plan, SetOperation):
+        left, right = ([field.type for field in side.schema] for side in plan.inputs)
+        if left != right:
+            raise ParseError(f"the inputs of {name} have different columns")
+    if isinstance(plan, Map):
+        for output in plan.outputs:
+            if isinstance(output.expression, AggregateCall):
+                text = expression_text(output.expression)
+                raise ParseError(f"{text} can only stand in an Aggregate")
+    seen: set[tuple[str, str]] = set()
+    for field_ in plan.pairs if isinstance(plan, Join) else plan.schema:
+        if field_.key in seen:
+            text = column_text(field_.qualifier, field_.name)
+            raise ParseError(f'{name} has two columns "{text}"')
+        seen.add(field_.key)
 
 
 def _unplaced(node: exp.Expression) -> exp.Expression:

@@ -26,7 +26,7 @@ from millstream.sql.scope import (
 )
 from millstream.sql.statements import clauses_of
 from millstream.sql.tokens import Name
-from millstream.sql.windows import apply_clauses, apply_stream_function
+from millstream.sql.windows import apply_clauses, apply_stream_function, without_arrival
 
 if TYPE_CHECKING:
     from millstream.sql.binder import StatementBinder
@@ -131,6 +131,7 @@ class FromBinder:
             raise BindError(error.diagnostic.message, name.span, help) from None
         if not isinstance(stream, Stream):
             self.statement.note_use(stream.name, stream.plan.domain, name.span)
+            self.statement.inherited.update(map(id, stream.plan.walk()))
             return self._named(stream.plan, node, stream.name, "derived stream")
         self.statement.note_use(stream.name, stream.domain, name.span)
         alias, columns = _alias_of(node)
@@ -157,7 +158,7 @@ class FromBinder:
             name = ""
         else:
             raise BindError(f"{function} takes a stream or a query", span_of(inner))
-        plan = apply_stream_function(plan, function, span_of(call))
+        plan = apply_stream_function(without_arrival(plan), function, span_of(call))
         return self._named(plan, node, name, function)
 
     def _named(
@@ -165,7 +166,8 @@ class FromBinder:
     ) -> tuple[Plan, Relation]:
         """`plan` under its alias (or `name`), with its window, and the names it offers."""
         alias, columns = _alias_of(node)
-        names = [field.name for field in visible(plan.schema)]
+        plan = without_arrival(plan)
+        names = [field.name for field in plan.schema]
         if columns:
             if len(columns) != len(names):
                 raise BindError(
@@ -215,9 +217,9 @@ class FromBinder:
         added: list[Relation],
     ) -> list[Name]:
         if natural:
-            left = {c.name.lower() for relation in before for c in visible(relation.columns)}
-            right = [c.name for relation in added for c in visible(relation.columns)]
-            return [Name(name, span=span_of(node)) for name in right if name.lower() in left]
+            left = [c.name for relation in before for c in visible(relation.columns)]
+            right = {c.name.lower() for relation in added for c in visible(relation.columns)}
+            return [Name(name, span=span_of(node)) for name in left if name.lower() in right]
         return [name_of(item) for item in node.args.get("using") or []]
 
     def _join_using(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +13,7 @@ from sqlglot import exp
 
 from millstream import types
 from millstream.catalog import Catalog
-from millstream.errors import BindError, did_you_mean
+from millstream.errors import BindError, did_you_mean, one_of
 from millstream.logical import aggregates, functions
 from millstream.logical.expressions import AggregateCall, Call, Cast, Expression, Literal
 from millstream.logical.functions import SignatureError
@@ -21,6 +22,7 @@ from millstream.sql.calls import aggregate_of, call_of
 from millstream.sql.clauses import parameter_value
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scope import Scope, name_of, name_span_of, span_of
+from millstream.sql.tokens import Name
 
 BOOLEAN = pa.bool_()
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -121,10 +123,44 @@ class ScalarBinder:
     def column(self, node: exp.Column) -> Expression:
         if isinstance(node.this, exp.Star):
             raise BindError(f'"*" cannot stand in {self.place}', span_of(node))
-        if node.args.get("db") is not None:
-            raise BindError("a column has at most one name before it", span_of(node))
-        table = node.args.get("table")
-        return self.scope.resolve(name_of(node.this), name_of(table) if table else None)
+        names = [name_of(part) for part in node.parts]
+        error: BindError | None = None
+        try:
+            if len(names) <= 2:
+                return self.scope.resolve(names[-1], names[-2] if len(names) == 2 else None)
+        except BindError as unknown:
+            error = unknown
+        field = self._field_of_struct(names, node)
+        if field is None:
+            raise error or BindError("a column has at most one name before it", span_of(node))
+        return field
+
+    def _field_of_struct(self, names: list[Name], node: exp.Column) -> Expression | None:
+        """`column.field` or `stream.column.field`, where the column is a STRUCT."""
+        for table, column, fields in (
+            (None, names[0], names[1:]),
+            (names[0], names[1] if len(names) > 1 else None, names[2:]),
+        ):
+            if column is None or not fields:
+                continue
+            try:
+                value = self.scope.resolve(column, table)
+            except BindError:
+                continue
+            if not pa.types.is_struct(value.type):
+                continue
+            for name in fields:
+                declared = [f.name for f in value.type] if pa.types.is_struct(value.type) else []
+                known = next((f for f in declared if name.matches(f)), None)
+                if known is None:
+                    raise BindError(
+                        f'"{column.text}" has no field "{name.text}"',
+                        name.span,
+                        one_of(name.text, declared, "field"),
+                    )
+                value = self.call(f".{known}", value, at=node)
+            return value
+        return None
 
     def call(self, name: str, *arguments: Expression, at: exp.Expression | None = None) -> Call:
         """The call of a built-in function or one of the user's, arguments cast as it needs them."""
@@ -311,6 +347,15 @@ def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
         raise BindError(str(error), span_of(node)) from None
 
 
+def is_ordered_aggregate(node: exp.Expression) -> bool:
+    """Whether the value of an aggregate depends on the order of the rows."""
+    while isinstance(node, exp.Filter):
+        node = node.this
+    named = aggregate_of(node)
+    function = aggregates.lookup(named[0]) if named is not None else None
+    return function is not None and function.ordered
+
+
 def bind_aggregate(
     node: exp.Expression, inner: ScalarBinder, order: tuple[Expression, ...]
 ) -> AggregateCall:
@@ -368,16 +413,25 @@ def literal_of(value: object) -> Expression:
             if -(2**63) <= value < 2**63:
                 return Literal(value, types.BIGINT)
             raise OverflowError(value)
+        case float() if not math.isfinite(value):
+            text = functions.to_string(types.canonical(value), types.DOUBLE)
+            return Cast(Literal(text, types.STRING), types.DOUBLE)
         case float():
-            return Literal(types.canonical(value), types.DOUBLE)
+            return Literal(value, types.DOUBLE)
         case str():
             return Literal(value, types.STRING)
         case bytes():
             return Literal(value, types.BINARY)
         case Decimal():
-            _, digits, exponent = value.as_tuple()
+            text = format(value, "f")
+            _, digits, exponent = Decimal(text).as_tuple()
             scale = max(-int(exponent), 0)
-            return Literal(value, pa.decimal128(max(len(digits), scale), scale))
+            if not value.is_finite() or max(len(digits), scale) > 38:
+                raise TypeError(value)
+            exact = pa.decimal128(max(len(digits), scale), scale)
+            if scale == 0:  # without a point it would be read as an integer
+                return Cast(Literal(text, types.STRING), exact)
+            return Literal(Decimal(text), exact)
         case datetime.datetime():
             text = functions.to_string(microseconds_of(value), types.TIMESTAMP)
             return Cast(Literal(text, types.STRING), types.TIMESTAMP)

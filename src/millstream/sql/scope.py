@@ -187,6 +187,8 @@ def name_span_of(call: exp.Expression) -> Span | None:
 
 
 def name_of(identifier: exp.Expression) -> Name:
+    if "\n" in identifier.name or "\r" in identifier.name:
+        raise BindError("a name cannot have a line break", span_of(identifier))
     return Name(identifier.name, bool(identifier.args.get("quoted")), span_of(identifier))
 
 

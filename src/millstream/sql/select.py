@@ -39,7 +39,13 @@ from millstream.logical.plan import (
 )
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.references import FromBinder
-from millstream.sql.scalar import ScalarBinder, bind_aggregate, is_aggregate, is_subquery
+from millstream.sql.scalar import (
+    ScalarBinder,
+    bind_aggregate,
+    is_aggregate,
+    is_ordered_aggregate,
+    is_subquery,
+)
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.subqueries import SubqueryBinder, exactly_one_row
 from millstream.sql.unnest import outer_columns
@@ -74,6 +80,8 @@ class SelectBinder:
             raise BindError(
                 "a query needs FROM a stream", span_of(node), "write SELECT … FROM stream"
             )
+        # What FIRST, LAST and ARRAY_AGG go by; the order of FROM, if any of them asks for it.
+        self.order: tuple[Expression, ...] = ()
         references = FromBinder(statement, outer, tables)
         self.plan = references.bind(source.this, list(node.args.get("joins") or []))
         self.scope = references.scope
@@ -90,9 +98,12 @@ class SelectBinder:
 
     def bind(self) -> Plan:
         items, stream_function = self._items()
+        calls = self._aggregate_calls(items)
+        if any(map(is_ordered_aggregate, calls)):
+            self.plan, self.order = with_order(self.plan)
         if (where := self.node.args.get("where")) is not None:
             self._where(where.this)
-        binder = self._grouped_or_plain(items)
+        binder = self._grouped_or_plain(items, calls)
         if (having := self.node.args.get("having")) is not None:
             if not isinstance(binder, GroupedBinder):
                 raise BindError("HAVING needs GROUP BY or an aggregate", span_of(having))
@@ -169,19 +180,26 @@ class SelectBinder:
 
     # --- GROUP BY --------------------------------------------------------------------------------
 
-    def _grouped_or_plain(self, items: list[exp.Expression]) -> HostedBinder:
-        group = self.node.args.get("group")
-        clauses = [*items, *filter(None, [self.node.args.get(k) for k in ("having", "order")])]
-        calls = [
+    def _aggregate_calls(self, items: list[exp.Expression]) -> list[exp.Expression]:
+        """The aggregates of the select list, HAVING and ORDER BY."""
+        others = [self.node.args.get(key) for key in ("having", "order")]
+        clauses = [*items, *(clause for clause in others if clause is not None)]
+        return [
             node for clause in clauses for node in _outermost_aggregates(clause, self.statement)
         ]
+
+    def _grouped_or_plain(
+        self, items: list[exp.Expression], calls: list[exp.Expression]
+    ) -> HostedBinder:
+        group = self.node.args.get("group")
         if group is None and not calls:
             return PlainBinder(self, "the select list")
         if group is not None:
             refuse_others(group, ("expressions",), "GROUP BY")
             for key in group.expressions:
                 if isinstance(key, exp.Rollup | exp.Cube | exp.GroupingSets):
-                    word = key.sql_name().replace("_", " ")
+                    sets = isinstance(key, exp.GroupingSets)
+                    word = "GROUPING SETS" if sets else type(key).__name__.upper()
                     raise BindError(f"{word} is not supported in GROUP BY", span_of(key))
         inner = InputBinder(self, "GROUP BY")
         keys = [self._key(node, items, inner) for node in (group.expressions if group else [])]
@@ -217,10 +235,7 @@ class SelectBinder:
 
     def _aggregated(self, keys: list[Named], calls: list[exp.Expression]) -> GroupedBinder:
         inner = InputBinder(self, "an aggregate")
-        bound = [bind_aggregate(node, inner, ()) for node in calls]
-        if any(_needs_order(call) for call in bound):
-            self.plan, order = with_order(self.plan)
-            bound = [bind_aggregate(node, inner, order) for node in calls]
+        bound = [bind_aggregate(node, inner, self.order) for node in calls]
         outputs: dict[AggregateCall, Named] = {}
         for call in bound:
             if call not in outputs:
@@ -259,10 +274,11 @@ class SelectBinder:
             return [(name, binder.reduced(column, item)) for name, column in columns]
         expression = binder.bind(_unaliased(item))
         if isinstance(item, exp.Alias):
-            return [(item.alias, expression)]
+            return [(name_of(item.args["alias"]).text, expression)]
         if isinstance(item, exp.Column) and isinstance(expression, Column):
             return [(expression.name, expression)]
-        return [(item.sql(dialect="spark", normalize_functions=False), expression)]
+        text = item.sql(dialect="spark", normalize_functions=False, comments=False)
+        return [(" ".join(text.split()), expression)]
 
     # --- DISTINCT and ORDER BY … LIMIT -----------------------------------------------------------
 
@@ -326,6 +342,21 @@ class HostedBinder(ScalarBinder):
             self.known[id(node)] = self.subqueries.value(node)
         return self.known[id(node)]
 
+    def column(self, node: exp.Column) -> Expression:
+        try:
+            return super().column(node)
+        except BindError as error:
+            name = name_of(node.this)
+            for item in self.select.node.expressions if self.place == "WHERE" else []:
+                if isinstance(item, exp.Alias) and name.matches(item.alias):
+                    raise BindError(
+                        error.diagnostic.message,
+                        error.diagnostic.span,
+                        f'"{name.text}" is an alias of the select list, which WHERE cannot see: '
+                        "repeat the expression",
+                    ) from None
+            raise
+
     def reduced(self, expression: Expression, at: exp.Expression) -> Expression:
         """An expression over FROM's columns as one over the plan's."""
         return expression
@@ -379,9 +410,10 @@ class GroupedBinder(HostedBinder):
         if expression in self.keys:
             return self.keys[expression]
         if isinstance(expression, Column):
+            columns = (c for c in at.find_all(exp.Column) if c.name == expression.name)
             raise BindError(
                 f'column "{expression.name}" must appear in GROUP BY or in an aggregate',
-                span_of(at),
+                span_of(next(columns, at)),
             )
         parts = {operand: self.reduced(operand, at) for operand in operands(expression)}
         return _with_operands(expression, parts)
@@ -507,10 +539,6 @@ def _distinct_names(pairs: list[tuple[str, Expression]]) -> list[str]:
 
 def _unique(keys: list[Named]) -> list[Named]:
     return list({key.expression: key for key in keys}.values())
-
-
-def _needs_order(call: AggregateCall) -> bool:
-    return call.function in ("first", "last", "array_agg")
 
 
 def _is_first_projection(plan: Plan) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -205,32 +205,36 @@ Statement: TypeAlias = CreateStream | CreateDerivedStream | InsertInto | Select 
 def query_text(tree: exp.Expression) -> str:
     """The query in the language, stream clauses included.
 
-    sqlglot prints what it knows; references that carry clauses are printed here and stand in its
-    tree as a name that nothing else can have.
+    sqlglot prints what it knows. References that carry clauses are printed here, and so are inner
+    queries with a WITH, which its dialect would move to the top; both stand in its tree under a
+    name that nothing else can have.
     """
     tree = tree.copy()
     printed: dict[str, str] = {}
-    for reference in list(_outermost_with_clauses(tree)):
-        mark = f"__reference_{len(printed)}__"
-        printed[mark] = _reference_text(reference)
-        _replace(tree, reference, exp.to_identifier(mark))
+    for part in list(_printed_apart(tree, root=True)):
+        mark = f"__part_{len(printed)}__"
+        if clauses_of(part) != Clauses():
+            printed[mark] = _reference_text(part)
+            in_stream_function = isinstance(part.parent, exp.Anonymous)
+            name = exp.to_identifier(mark)
+            part.replace(exp.column(name) if in_stream_function else exp.Table(this=name))
+        else:
+            printed[f"SELECT {mark}"] = query_text(part)
+            part.replace(exp.Select(expressions=[exp.to_identifier(mark)]))
     text = str(tree.sql(dialect="spark"))
     for mark, replacement in printed.items():
         text = text.replace(mark, replacement)
     return text
 
 
-def _outermost_with_clauses(tree: exp.Expression) -> Iterator[exp.Expression]:
-    if clauses_of(tree) != Clauses():
+def _printed_apart(tree: exp.Expression, root: bool = False) -> Iterator[exp.Expression]:
+    """The outermost parts that sqlglot cannot print."""
+    has_with = isinstance(tree, exp.Query) and (tree.args.get("with") or tree.args.get("with_"))
+    if clauses_of(tree) != Clauses() or (has_with and not root):
         yield tree
         return
     for child in tree.iter_expressions():
-        yield from _outermost_with_clauses(child)
-
-
-def _replace(tree: exp.Expression, old: exp.Expression, mark: Any) -> None:
-    inside_stream_function = isinstance(old.parent, exp.Anonymous)
-    old.replace(exp.column(mark) if inside_stream_function else exp.Table(this=mark))
+        yield from _printed_apart(child)
 
 
 def _reference_text(reference: exp.Expression) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NoReturn, TypeVar
 
 import sqlglot
@@ -68,18 +69,34 @@ def tokenize(text: str) -> list[Token]:
         if span != previous:
             tokens += _words(Token(token.text, token.token_type, span), text)
         previous = span
-    return [token for found in tokens for token in _unfolded(found, text)]
+    return _unfolded(tokens, text)
 
 
-def _unfolded(token: Token, text: str) -> Iterator[Token]:
-    """The dialect takes all that follows SHOW and its like as one string without quotes."""
-    start, end = token.span.start, token.span.end
-    if token.kind is not TokenType.STRING or any(c in "'\"" for c in text[start : start + 3]):
-        yield token
-        return
-    for inner in tokenize(text[start:end]):
-        span = Span(start + inner.span.start, start + inner.span.end)
-        yield Token(inner.text, inner.kind, span)
+# After these words the dialect takes the rest of the statement as one string without quotes.
+_COMMANDS = (
+    TokenType.SHOW,
+    TokenType.COMMAND,
+    TokenType.EXECUTE,
+    TokenType.FETCH,
+    TokenType.RENAME,
+)
+
+
+def _unfolded(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens with such a rest read as tokens again."""
+    for index, (command, rest) in enumerate(pairwise(tokens)):
+        if command.kind not in _COMMANDS or rest.kind is not TokenType.STRING:
+            continue
+        start = command.span.end
+        end = tokens[index + 2].span.start if index + 2 < len(tokens) else len(text)
+        if text[start:end].lstrip()[:1] in ("'", '"'):
+            continue
+        inner = [
+            replace(token, span=Span(start + token.span.start, start + token.span.end))
+            for token in tokenize(text[start:end])
+        ]
+        return tokens[: index + 1] + _unfolded(inner + tokens[index + 2 :], text)
+    return tokens
 
 
 def _words(token: Token, text: str) -> Iterator[Token]:

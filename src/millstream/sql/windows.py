@@ -190,6 +190,14 @@ def with_arrival(plan: Plan) -> Plan | None:
     return None
 
 
+def without_arrival(plan: Plan) -> Plan:
+    """The plan without the hidden column."""
+    visible = [field for field in plan.schema if field.name != ARRIVAL]
+    if len(visible) == len(plan.schema):
+        return plan
+    return Map(plan, tuple(Named(f.column, f.name, f.qualifier) for f in visible))
+
+
 # --- ISTREAM, DSTREAM, RSTREAM --------------------------------------------------------------------
 
 
