@@ -62,7 +62,7 @@ def lives_one_instant(plan: Plan) -> bool:
         case Istream() | Dstream():
             return True
         case Rstream():
-            return plan.granule == 1
+            return plan.granule == 1 or lives_one_instant(plan.input)
     return False
 
 
@@ -164,8 +164,14 @@ def _held_for_ever(plan: Plan) -> Source | None:
         case Union() | MaxUnion():
             return _held_for_ever(plan.left) or _held_for_ever(plan.right)
         case Join():
-            sides = [_held_for_ever(side) for side in plan.inputs]
-            if plan.kind is JoinKind.INNER:
-                return sides[0] if all(sides) else None
-            return sides[0] or sides[1]
+            left, right = (_held_for_ever(side) for side in plan.inputs)
+            match plan.kind:
+                case JoinKind.INNER | JoinKind.SEMI:
+                    return left if right else None
+                case JoinKind.LEFT | JoinKind.ANTI:
+                    return left
+                case JoinKind.RIGHT:
+                    return right
+                case JoinKind.FULL:
+                    return left or right
     return None

@@ -287,13 +287,17 @@ class TopN(Plan):
 @dataclass(frozen=True)
 class TimeWindow(Plan):
     """`size` and `slide` in chronons, INFINITY for UNBOUNDED. With a granule, the window goes over
-    the granules of its input. The size may be adapted down to `minimum`."""
+    the granules of its input, and both are multiples of it. The size may be adapted down to
+    `minimum`."""
 
     input: Plan
     size: int
     slide: int = 1
     granule: int = 1
     minimum: int | None = None
+
+    def __post_init__(self) -> None:
+        assert self.slide % self.granule == 0, "a window slides by whole granules"
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ from millstream.logical.plan import (
     TimeWindow,
     TopN,
     Union,
+    is_unbounded,
 )
 from millstream.logical.time import INFINITY
 from millstream.types import order_key
@@ -88,14 +89,21 @@ class Reference:
 
     def answer(self, instant: int) -> Snapshot:
         """The answer of the query at an instant; it begins with its first input."""
-        return self.snapshot(self.plan, instant) if instant >= self.beginning else Counter()
+        if instant < self.beginning:
+            return Counter()
+        try:  # what holds there has held since the last change
+            changes = self.changes(self.plan)
+            instant = max((c for c in changes if c <= instant), default=instant)
+        except QueryError:
+            pass  # it changes for ever
+        return self.snapshot(self.plan, max(instant, self.beginning))
 
     def result(self) -> list[Element]:
         """The whole answer in normal form."""
         if self.beginning == INFINITY:
             return []
         instants = {self.beginning, *self.changes(self.plan)}
-        return elements_of({t: self.answer(t) for t in instants if self.beginning <= t < INFINITY})
+        return elements_of({t: self.answer(t) for t in instants if t >= self.beginning})
 
     # --- the meaning of a plan -------------------------------------------------------------------
 
@@ -288,9 +296,11 @@ class Reference:
     def _time_window(self, plan: TimeWindow, t: int) -> Snapshot:
         """17.1: everything in the `size` granules that end with the last one, before or at t, at
         which the window slides; 8.17 with a slide of one."""
-        g, a = plan.granule, _in_granules(plan.slide, plan)
+        g, a = plan.granule, plan.slide // plan.granule
         end = (t // g + 1) // a * a  # exclusive
-        first = max(end - _in_granules(plan.size, plan), -(-self.beginning // g))
+        first = _up(self.beginning, g) // g
+        if not is_unbounded(plan):
+            first = max(first, end - plan.size // g)
         return self._sum(plan.input, first * g, end * g - 1, g)
 
     def _count_window(self, plan: CountWindow, t: int) -> Snapshot:
@@ -342,7 +352,8 @@ class Reference:
     def changes(self, plan: Plan) -> list[int]:
         """Instants, ascending, that include every one at which the snapshot changes."""
         if id(plan) not in self._changes:
-            self._changes[id(plan)] = sorted(set(self._change_candidates(plan)))
+            candidates = set(self._change_candidates(plan))
+            self._changes[id(plan)] = sorted(c for c in candidates if c < INFINITY)
         return self._changes[id(plan)]
 
     def _change_candidates(self, plan: Plan) -> Iterator[int]:
@@ -366,18 +377,19 @@ class Reference:
 
     def _time_window_changes(self, plan: TimeWindow) -> Iterator[int]:
         """Algorithm 18: when the row of an instant comes into the window and when it leaves."""
-        g, a = plan.granule, _in_granules(plan.slide, plan)
-        w = _in_granules(plan.size, plan)
+        g, a = plan.granule, plan.slide // plan.granule
+        w = INFINITY if is_unbounded(plan) else plan.size // g
         for instant in self._occupied(plan, w + 2 * a):
             k = instant // g
             yield ((k + a) // a * a - 1) * g
-            yield min(((k + w + a) // a * a - 1) * g, INFINITY)
+            if not is_unbounded(plan):
+                yield min(((k + w + a) // a * a - 1) * g, INFINITY)
 
     def _count_window_changes(self, plan: CountWindow | PartitionedWindow) -> Iterator[int]:
         """The window moves with arrivals only."""
         instants = list(self._occupied(plan, plan.rows + 2 * plan.slide))
         yield from instants
-        if instants and self.snapshot(plan.input, INFINITY - 1):
+        if instants and self.snapshot(plan.input, self.changes(plan.input)[-1]):
             last = instants[-1]
             after = [self._definition(plan, last + i * plan.granule) for i in range(plan.slide + 1)]
             if any(window != after[0] for window in after):
@@ -430,10 +442,6 @@ def _last(rows: list[Row], count: int, slide: int) -> list[Row]:
 def _up(instant: int, granule: int) -> int:
     """The first instant of the grid at or after this one."""
     return instant if instant == INFINITY else -(-instant // granule) * granule
-
-
-def _in_granules(chronons: int, window: TimeWindow) -> int:
-    return chronons if chronons == INFINITY else max(chronons // window.granule, 1)
 
 
 def _unsettled() -> QueryError:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 
 from sqlglot.tokens import TokenType
@@ -258,13 +259,13 @@ class ClauseReader:
         return count
 
     def _number(self, expected: str) -> Fraction:
-        negative = self.cursor.accept("-")
+        sign = "-" if self.cursor.accept("-") else ""
+        point = "0." if self.cursor.accept(".") else ""
         token = self.cursor.current
         if token is None or token.kind is not TokenType.NUMBER:
             self.cursor.fail(expected)
         self.cursor.advance()
-        value = _fraction(token)
-        return -value if negative else value
+        return _fraction(replace(token, text=sign + point + token.text))
 
     def _unit(self) -> str | None:
         token = self.cursor.current
@@ -323,6 +324,9 @@ def parse_duration(text: str, span: Span | None = None) -> Duration:
 
 def _fraction(token: Token) -> Fraction:
     try:
-        return Fraction(token.text.replace("_", ""))
-    except ValueError:
+        exact = Decimal(token.text)
+    except ArithmeticError:
         raise ParseError(f'"{token.text}" is not a number', token.span) from None
+    if len(token.text) > 60 or not -30 < exact.adjusted() < 30:
+        raise ParseError("the number is out of range", token.span)
+    return Fraction(exact)

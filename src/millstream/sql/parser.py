@@ -50,7 +50,10 @@ def parse(text: str, parameters: Mapping[str, object] | None = None) -> list[Sta
     text = text.removeprefix("\ufeff")
     statements = []
     for tokens in _split(tokenize(text)):
-        statements.append(_Statement(text, tokens, parameters or {}).read())
+        try:
+            statements.append(_Statement(text, tokens, parameters or {}).read())
+        except RecursionError:
+            raise ParseError("the statement is nested too deeply", tokens[0].span) from None
     return statements
 
 
@@ -229,7 +232,7 @@ def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp
     except SqlglotError as error:
         raise ParseError(str(error).split("\n")[0].lower()) from None
     except RecursionError:
-        raise ParseError("the statement is nested too deeply") from None
+        raise
     except Exception as error:  # a fault of the library is still no traceback for the user
         raise ParseError(f"the statement cannot be parsed: {error}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
@@ -276,7 +279,7 @@ def _syntax_error(error: SqlglotParseError, text: str, tokens: Sequence[Token]) 
         if following is None:
             return ParseError(f"{after}, found the end of the statement", _behind(span))
         return ParseError(f'{after}, found "{following.text}"', following.span)
-    if description.startswith("Expect"):
+    if description.startswith("Expect") and "<" not in description:
         expected = description.split(" ", 1)[1].rstrip(".")
         expected = expected if expected[:1].isalpha() else f'"{expected}"'
         if last:

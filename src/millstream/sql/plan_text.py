@@ -285,7 +285,7 @@ class _Properties:
         text = self.text(key, None if default is None else str(default))
         if text == "UNBOUNDED":
             return INFINITY
-        if not text.isdecimal():
+        if not text.isdecimal() or len(text) > 18:
             raise ParseError(f"{key}={text} is not a number")
         if int(text) < 1:
             raise ParseError(f"{key}={text}: a number of rows must be 1 or more")

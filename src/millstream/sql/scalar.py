@@ -219,6 +219,8 @@ class ScalarBinder:
         text = node.this
         if node.is_string:
             return Literal(text, types.STRING)
+        if len(text) > 60:
+            raise BindError("a number has at most 38 digits", span_of(node))
         if text.isdigit():
             value = -int(text) if negative else int(text)
             if -(2**31) <= value < 2**31:
@@ -227,6 +229,8 @@ class ScalarBinder:
                 return Literal(value, types.BIGINT)
         if "e" in text.lower():
             number = float(text)
+            if not math.isfinite(number):
+                raise BindError("the number is too large for DOUBLE", span_of(node))
             return Literal(-number if negative else number, types.DOUBLE)
         exact = -Decimal(text) if negative else Decimal(text)
         _, digits, exponent = exact.as_tuple()
@@ -272,12 +276,17 @@ class ScalarBinder:
             )  # fmt: skip
         negative = isinstance(amount, exp.Neg)
         try:
-            number = Fraction(str(amount.this.this if negative else amount.this).strip())
-        except ValueError:
+            exact = Decimal(str(amount.this.this if negative else amount.this).strip())
+        except ArithmeticError:
             raise BindError(f'"{amount.name}" is not a number', span) from None
+        if not exact.is_finite() or not -30 < exact.adjusted() < 30:
+            raise BindError("the INTERVAL is out of range", span)
+        number = Fraction(exact)
         microseconds = number * MICROSECONDS[word] * (-1 if negative else 1)
         if microseconds.denominator != 1:
             raise BindError("an INTERVAL is a whole number of microseconds", span)
+        if not -(2**63) <= microseconds < 2**63:
+            raise BindError("the INTERVAL is out of range", span)
         return Literal(int(microseconds), types.INTERVAL)
 
     def _cast(self, node: exp.Cast) -> Expression:

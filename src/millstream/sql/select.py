@@ -208,7 +208,7 @@ class SelectBinder:
     def _key(self, node: exp.Expression, items: list[exp.Expression], inner: ScalarBinder) -> Named:
         """A grouping expression: a number or an alias of the select list stands for its item."""
         if isinstance(node, exp.Literal) and not node.is_string:
-            number = int(node.this) if str(node.this).isdigit() else 0
+            number = whole_number(node) or 0
             if not 1 <= number <= len(items):
                 raise BindError(
                     f"GROUP BY {node.this} is not a place in the select list", span_of(node)
@@ -490,15 +490,24 @@ def limit_of(node: exp.Expression) -> int | None:
     if not isinstance(limit, exp.Limit):
         raise BindError("FETCH is not supported", span_of(limit), "write LIMIT n")
     value = limit.expression
-    if isinstance(value, exp.Literal) and str(value.this).isdigit() and int(value.this) > 0:
-        return int(value.this)
-    raise BindError("LIMIT takes a whole number of 1 or more", span_of(limit))
+    number = whole_number(value)
+    if number is None or number < 1:
+        raise BindError("LIMIT takes a whole number of 1 or more", span_of(limit))
+    return number
+
+
+def whole_number(node: exp.Expression | None) -> int | None:
+    """The value of a literal that is a whole number of at most 18 digits."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        text = str(node.this)
+        return int(text) if text.isdecimal() and len(text) <= 18 else None
+    return None
 
 
 def output_named(node: exp.Expression, columns: list[Column]) -> Column | None:
     """The output that ORDER BY names, by its place or its name; None if it is an expression."""
     if isinstance(node, exp.Literal) and not node.is_string:
-        number = int(node.this) if str(node.this).isdigit() else 0
+        number = whole_number(node) or 0
         if not 1 <= number <= len(columns):
             raise BindError(
                 f"ORDER BY {node.this} is not a place in the select list", span_of(node)
