@@ -105,6 +105,7 @@ def elements_of(stream: Stream, table: pa.Table) -> list[Element]:
     for field in stream.columns:
         if field.name not in table.column_names:
             raise DataError(f'stream "{stream.name}": the data has no column "{field.name}"')
+        _check_whole_microseconds(stream, field, table.column(field.name))
         try:
             columns.append(types.to_plain(table.column(field.name), field.type))
         except (ValueError, pa.ArrowException) as error:
@@ -129,9 +130,22 @@ def elements_of(stream: Stream, table: pa.Table) -> list[Element]:
             continue
         until = INFINITY if row[end] is None or row[end] == LAST_TIMESTAMP else row[end]
         if until <= row[start]:
-            raise DataError(f"{where}: the row is valid to {row[end]}, before it begins")
+            when = "where it begins" if until == row[start] else "before it begins"
+            raise DataError(f"{where}: the row is valid to {row[end]}, {when}")
         elements.append(Element(row, row[start], until))
     return sorted(elements, key=lambda element: element.start)
+
+
+def _check_whole_microseconds(stream: Stream, field: Field, column: pa.ChunkedArray) -> None:
+    if not (pa.types.is_timestamp(column.type) and column.type.unit == "ns"):
+        return
+    for number, value in enumerate(column.cast(pa.int64()).to_pylist(), 1):
+        if value is not None and value % 1000:
+            raise DataError(
+                f'stream "{stream.name}", column "{field.name}", row {number}: the time has '
+                "nanoseconds that are not whole microseconds",
+                help="round it to microseconds first",
+            )
 
 
 def _check_not_null(stream: Stream, rows: list[tuple[Any, ...]]) -> None:

@@ -177,6 +177,7 @@ class Session:
     ) -> Any:
         """As `sql`, with the name of the file that messages show."""
         result = None
+        text = text.removeprefix("\ufeff")
         with located(text, file):
             for statement in parse(text, parameters or {}):
                 result = self._execute(statement, text, file, parameters or {})

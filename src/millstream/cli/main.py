@@ -14,6 +14,12 @@ from pathlib import Path
 
 from millstream.errors import MillstreamError
 
+_EXAMPLES = """\
+examples:
+  millstream explain auction.sql
+  millstream explain --format json auction.sql
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(run(arguments))
@@ -36,13 +42,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="millstream",
         description="Continuous SQL queries whose answers are exactly right at every instant.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     explain = commands.add_parser(
         "explain",
         help="print the plan of every query in a file",
-        epilog="examples:\n  millstream explain auction.sql\n"
-        "  millstream explain --format json auction.sql",
+        epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     explain.add_argument("file", help="a file of statements, or - for standard input")
@@ -52,7 +59,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _explain(file: str, format: str) -> int:
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        read = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        text = read.decode("utf-8")
     except UnicodeDecodeError:
         return _usage(f'"{file}" is not a text file in UTF-8')
     except OSError as error:
@@ -62,11 +70,14 @@ def _explain(file: str, format: str) -> int:
     session = Session()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        session.run_script(text, "<stdin>" if file == "-" else file)
-    for warning in caught:
-        print(warning.message, file=sys.stderr)
+        try:
+            session.run_script(text, "<stdin>" if file == "-" else file)
+        finally:
+            for warning in caught:
+                print(warning.message, file=sys.stderr)
     plans = [query.explain(format) for query in session.queries.values()]
-    print("\n\n".join(plans))
+    if plans:
+        print("\n\n".join(plans))
     return 0
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from sqlglot.tokens import TokenType
@@ -37,12 +37,10 @@ class Duration:
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        amount = self.amount
-        if amount.denominator == 1:
-            text = str(amount.numerator)
-        else:
-            # Amounts are read from decimal notation, so they have an exact decimal.
-            text = f"{float(amount):.18f}".rstrip("0")
+        # Amounts are read from decimal notation, so they have an exact decimal.
+        with localcontext(prec=100):
+            exact = Decimal(self.amount.numerator) / Decimal(self.amount.denominator)
+        text = format(exact, "f")
         return text if self.unit is None else f"{text} {self.unit}"
 
 

@@ -30,7 +30,7 @@ from millstream.sql.statements import (
     Stop,
     Validity,
 )
-from millstream.sql.tokens import Cursor, Token
+from millstream.sql.tokens import Cursor, Name, Token
 
 _EXPECTED = "a query, CREATE STREAM, INSERT INTO, DROP, STOP or SHOW"
 _FIRST_WORDS = ("SELECT", "WITH", "CREATE", "INSERT", "DROP", "STOP", "SHOW")
@@ -40,8 +40,13 @@ class DefinitionReader:
     """The descent; `query` reads the rest of the statement as a query."""
 
     def __init__(
-        self, cursor: Cursor, parameters: Mapping[str, object], query: Callable[[], Query]
+        self,
+        text: str,
+        cursor: Cursor,
+        parameters: Mapping[str, object],
+        query: Callable[[], Query],
     ) -> None:
+        self.text = text
         self.cursor = cursor
         self.parameters = parameters
         self.query = query
@@ -127,7 +132,7 @@ class DefinitionReader:
         if self.cursor.accept("NOT"):
             self.cursor.expect("NULL")
             nullable = False
-        return ColumnDefinition(name, _data_type(tokens), nullable)
+        return ColumnDefinition(name, self._data_type(tokens), nullable)
 
     def _type_tokens(self) -> list[Token]:
         """The tokens of a type; commas inside DECIMAL(10, 2) and STRUCT<a: INT, b: INT> are its."""
@@ -140,10 +145,20 @@ class DefinitionReader:
             taken.append(self.cursor.advance())
         return taken
 
+    def _data_type(self, tokens: list[Token]) -> pa.DataType:
+        span = tokens[0].span.to(tokens[-1].span)
+        text = self.text[span.start : span.end]
+        try:
+            return types.from_sql(exp.DataType.build(text, dialect="spark"))
+        except (SqlglotError, ValueError) as error:
+            known = "BOOLEAN, INT, BIGINT, REAL, DOUBLE, DECIMAL(p, s), STRING, DATE, TIMESTAMP, …"
+            message = f'"{text}" is not a type' if isinstance(error, SqlglotError) else str(error)
+            raise ParseError(message, span, f"types are {known}") from None
+
     def _connector(self) -> Connector:
         cursor = self.cursor
         name = cursor.name("a connector")
-        if name.text.upper() in ("SELECT", "TABLE", "STREAM"):
+        if not name.quoted and name.text.upper() in ("SELECT", "TABLE", "STREAM"):
             cursor.position -= 1
             cursor.fail("a connector such as console()")
         cursor.expect("(", f'after the connector "{name.text}"')
@@ -159,7 +174,7 @@ class DefinitionReader:
         if following is not None and following.word == "=>":
             name = self.cursor.name("an option")
             self.cursor.advance()
-            if any(key == name.text for key, _ in options):
+            if any(key.lower() == name.text.lower() for key, _ in options):
                 raise ParseError(f'option "{name.text}" is given twice', name.span)
             options.append((name.text, self._literal()))
         else:
@@ -179,10 +194,21 @@ class DefinitionReader:
                 return value
             raise ParseError(f"an option takes no {type(value).__name__}", name.span)
         if token.kind is TokenType.STRING:
-            return cursor.advance().text
+            return self._string()
         if token.word in ("TRUE", "FALSE", "NULL"):
             return {"TRUE": True, "FALSE": False, "NULL": None}[cursor.advance().word]
         return self._plain_number("a value: a string, a number, TRUE, FALSE or NULL")
+
+    def _string(self) -> str:
+        """A string; in 'it\'\'s' the doubled quote is one, and 'a' 'b' is 'ab'."""
+        token = self.cursor.advance()
+        text = token.text
+        while (following := self.cursor.current) is not None:
+            if following.kind is not TokenType.STRING:
+                break
+            text += ("'" if following.span.start == token.span.end else "") + following.text
+            token = self.cursor.advance()
+        return text
 
     def _plain_number(self, expected: str) -> int | float:
         negative = self.cursor.accept("-")
@@ -194,7 +220,7 @@ class DefinitionReader:
             value = Decimal(token.text)
         except ArithmeticError:
             raise ParseError(f'"{token.text}" is not a number', token.span) from None
-        number = int(value) if token.text.isdigit() else float(value)
+        number = int(value) if token.text.isdecimal() else float(value)
         return -number if negative else number
 
     def _ordering(self) -> Ordering:
@@ -249,7 +275,7 @@ class DefinitionReader:
             cursor.expect(")")
         else:
             cursor.fail("rate = … or distinct(column) = …")
-        if any((kind, column) == (other.kind, other.column) for other in known):
+        if any(_same_subject(kind, column, other) for other in known):
             end = cursor.tokens[cursor.position - 1].span
             raise ParseError(f"{kind} is given twice", start.to(end))
         cursor.expect("=")
@@ -261,12 +287,7 @@ class DefinitionReader:
         return Statistic(kind, column, value)
 
 
-def _data_type(tokens: list[Token]) -> pa.DataType:
-    text = " ".join(token.text for token in tokens)
-    span = tokens[0].span.to(tokens[-1].span)
-    try:
-        return types.from_sql(exp.DataType.build(text, dialect="spark"))
-    except (SqlglotError, ValueError) as error:
-        known = "BOOLEAN, INT, BIGINT, REAL, DOUBLE, DECIMAL(p, s), STRING, DATE, TIMESTAMP, …"
-        message = f'"{text}" is not a type' if isinstance(error, SqlglotError) else str(error)
-        raise ParseError(message, span, f"types are {known}") from None
+def _same_subject(kind: str, column: Name | None, other: Statistic) -> bool:
+    if column is None or other.column is None:
+        return kind == other.kind and column is other.column
+    return kind == other.kind and column.text.lower() == other.column.text.lower()

@@ -47,8 +47,9 @@ _RESERVED = {
 
 def parse(text: str, parameters: Mapping[str, object] | None = None) -> list[Statement]:
     """All statements of `text`; empty ones between semicolons are skipped."""
-    text = text.removeprefix("\ufeff")
     statements = []
+    if text.startswith("\ufeff"):  # a byte-order mark is no character; positions stay as they are
+        text = " " + text[1:]
     for tokens in _split(tokenize(text)):
         try:
             statements.append(_Statement(text, tokens, parameters or {}).read())
@@ -83,7 +84,8 @@ class _Statement:
                 )
         if self.cursor.at("SELECT") or self.cursor.at("WITH") or self.cursor.at("("):
             return Select(self.query())
-        return DefinitionReader(self.cursor, self.parameters, self.query).statement()
+        reader = DefinitionReader(self.text, self.cursor, self.parameters, self.query)
+        return reader.statement()
 
     def query(self) -> Query:
         """The query that begins at the cursor and ends with the statement."""
@@ -241,9 +243,12 @@ def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp
 
 
 def _uniform(node: exp.Expression) -> exp.Expression:
-    """One tree for two spellings: 'a' 'b' is the string 'ab', and DATE '…' is a CAST."""
+    """One tree for two spellings: 'a' 'b' is the string 'ab', DATE '…' is a CAST, and FETCH FIRST
+    n ROWS ONLY is LIMIT n."""
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
+    if isinstance(node, exp.Fetch) and not node.args.get("limit_options"):
+        return exp.Limit(expression=node.args.get("count"))
     parts = node.expressions if isinstance(node, exp.Concat) else []
     if parts and all(isinstance(part, exp.Literal) and part.is_string for part in parts):
         literal = exp.Literal.string("".join(part.this for part in parts))
@@ -273,12 +278,12 @@ def _syntax_error(error: SqlglotParseError, text: str, tokens: Sequence[Token]) 
     last = at == len(tokens) - 1
     if description.startswith("Required") and tokens[at].word == ")":
         return ParseError(f"arguments are missing in {_called(tokens, at)}", span)
-    if description.startswith("Required"):
+    if description.startswith("Required") and last:
         after = f"expected an expression after {found}"
-        following = None if last else tokens[at + 1]
-        if following is None:
-            return ParseError(f"{after}, found the end of the statement", _behind(span))
-        return ParseError(f'{after}, found "{following.text}"', following.span)
+        return ParseError(f"{after}, found the end of the statement", _behind(span))
+    if description.startswith("Required"):
+        before = tokens[at - 1].text if at else ""
+        return ParseError(f'expected an expression after "{before}", found {found}', span)
     if description.startswith("Expect") and "<" not in description:
         expected = description.split(" ", 1)[1].rstrip(".")
         expected = expected if expected[:1].isalpha() else f'"{expected}"'

@@ -112,13 +112,25 @@ class FromBinder:
                 )
             case exp.Subquery():
                 refuse_others(node, ("this", "alias", "joins"), "FROM")
-                plan = self.statement.query(node.this, self.outer, self.tables)
-                return self._named(plan, node, "", "subquery")
+                return self._named(self._subquery(node), node, "", "subquery")
         if isinstance(node, exp.Lateral):
             raise BindError("LATERAL is not supported in FROM", span_of(node))
         if isinstance(node, exp.Values):
             raise BindError("VALUES is not supported in FROM", span_of(node))
         raise BindError("expected a stream or a subquery in FROM", span_of(node))
+
+    def _subquery(self, node: exp.Subquery) -> Plan:
+        try:
+            return self.statement.query(node.this, self.outer, self.tables)
+        except BindError as error:
+            for relation in self.scope.relations:
+                if error.diagnostic.message.startswith(f'"{relation.name}" is not a stream'):
+                    raise BindError(
+                        error.diagnostic.message,
+                        error.diagnostic.span,
+                        "a subquery in FROM cannot see the streams beside it",
+                    ) from None
+            raise
 
     def _stream(self, node: exp.Expression, name: Name) -> tuple[Plan, Relation]:
         for table, plan in self.tables.items():

@@ -221,7 +221,7 @@ class ScalarBinder:
             return Literal(text, types.STRING)
         if len(text) > 60:
             raise BindError("a number has at most 38 digits", span_of(node))
-        if text.isdigit():
+        if text.isdecimal():
             value = -int(text) if negative else int(text)
             if -(2**31) <= value < 2**31:
                 return Literal(value, types.INT)

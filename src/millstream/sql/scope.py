@@ -110,7 +110,7 @@ class Scope:
                         return _no_column(name, [relation])
             relations = [r for scope in scopes for r in scope.relations if r.name]
             hidden = next((r for r in relations if table.matches(r.stream)), None)
-            help = one_of(table.text, [r.name for r in relations], "name")
+            help = one_of(table.text, [r.name for r in relations], "stream")
             if hidden is not None:
                 alias = hidden.name
                 help = f'"{hidden.stream}" has the alias "{alias}": write {alias}.{name.text}'
@@ -205,7 +205,9 @@ def refuse_others(node: exp.Expression, understood: tuple[str, ...], what: str) 
             inside = value[0] if isinstance(value, list) else value
             place = span_of(inside) if isinstance(inside, exp.Expression) else span_of(node)
             word = key.rstrip("_").replace("_", " ").upper()
-            raise BindError(f"{_CLAUSE_NAMES.get(word, word)} is not supported in {what}", place)
+            name = _CLAUSE_NAMES.get(word, word)
+            where = "" if what in name else f" in {what}"
+            raise BindError(f"{name} is not supported{where}", place)
 
 
 _CLAUSE_NAMES = {

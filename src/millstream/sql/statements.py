@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from millstream import types
 from millstream.errors import Span
+from millstream.logical.text import literal_text, name_text
 from millstream.sql.clauses import Clauses, Duration
 from millstream.sql.tokens import Name
 
@@ -66,7 +67,7 @@ class Connector:
     options: tuple[tuple[str, Literal], ...] = ()
 
     def __str__(self) -> str:
-        named = [f"{key} => {_literal_text(value)}" for key, value in self.options]
+        named = [f"{name_text(key)} => {_literal_text(value)}" for key, value in self.options]
         return f"{self.name}({', '.join([*map(_literal_text, self.values), *named])})"
 
 
@@ -124,7 +125,8 @@ class Statistic:
 
     def __str__(self) -> str:
         subject = self.kind if self.column is None else f"{self.kind}({self.column})"
-        return f"{subject} = {self.value:g}"
+        value = int(self.value) if self.value.is_integer() else self.value
+        return f"{subject} = {value}"
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ def _reference_text(reference: exp.Expression) -> str:
 
 def _literal_text(value: Literal) -> str:
     if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return literal_text(value, types.STRING)
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     return "NULL" if value is None else repr(value)
