@@ -19,7 +19,7 @@ from millstream.logical.plan import Plan, Rstream, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
-from millstream.sql.scalar import microseconds_of
+from millstream.sql.literals import microseconds_of
 from millstream.sql.statements import Connector
 
 if TYPE_CHECKING:

@@ -26,15 +26,10 @@ from millstream.logical.plan import (
     rename,
 )
 from millstream.logical.time import TimeDomain
+from millstream.sql.ordering import complete_order, limit_of, output_named, sort_key
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
-from millstream.sql.select import (
-    SelectBinder,
-    complete_order,
-    limit_of,
-    output_named,
-    sort_key,
-)
+from millstream.sql.select import SelectBinder
 from millstream.sql.statements import Query
 
 RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")

@@ -38,8 +38,9 @@ from millstream.logical.plan import (
 )
 from millstream.logical.text import column_text, expression_text
 from millstream.logical.time import INFINITY, TimeDomain
+from millstream.sql.aggregation import bind_aggregate, is_aggregate
 from millstream.sql.clauses import parse_duration
-from millstream.sql.scalar import ScalarBinder, bind_aggregate, is_aggregate
+from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope
 from millstream.sql.tokens import Cursor, Name, tokenize
 from millstream.sql.windows import chronons

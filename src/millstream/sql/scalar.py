@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Mapping
 from decimal import Decimal
@@ -15,17 +14,18 @@ from millstream import types
 from millstream.catalog import Catalog
 from millstream.errors import BindError, did_you_mean, one_of
 from millstream.logical import aggregates, functions
-from millstream.logical.expressions import AggregateCall, Call, Cast, Expression, Literal
+from millstream.logical.expressions import Call, Cast, Expression, Literal
 from millstream.logical.functions import SignatureError
 from millstream.logical.time import MICROSECONDS, unit_named
-from millstream.sql.calls import aggregate_of, call_of
+from millstream.sql.aggregation import is_aggregate
+from millstream.sql.calls import call_of
 from millstream.sql.clauses import parameter_value
+from millstream.sql.literals import literal_of
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scope import Scope, name_of, name_span_of, span_of
 from millstream.sql.tokens import Name
 
 BOOLEAN = pa.bool_()
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 class ScalarBinder:
@@ -345,60 +345,6 @@ def is_subquery(node: exp.Expression) -> bool:
     return False
 
 
-def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
-    if isinstance(node, exp.Filter):
-        return True
-    if isinstance(node, exp.Anonymous) and node.name.lower() in catalog.aggregates:
-        return True
-    try:
-        return isinstance(node, exp.Func) and aggregate_of(node) is not None
-    except ValueError as error:
-        raise BindError(str(error), span_of(node)) from None
-
-
-def is_ordered_aggregate(node: exp.Expression) -> bool:
-    """Whether the value of an aggregate depends on the order of the rows."""
-    while isinstance(node, exp.Filter):
-        node = node.this
-    named = aggregate_of(node)
-    function = aggregates.lookup(named[0]) if named is not None else None
-    return function is not None and function.ordered
-
-
-def bind_aggregate(
-    node: exp.Expression, inner: ScalarBinder, order: tuple[Expression, ...]
-) -> AggregateCall:
-    """The aggregate of a node, its arguments bound by `inner`; `order` is what FIRST goes by."""
-    condition = None
-    if isinstance(node, exp.Filter):
-        condition = inner.predicate(node.expression.this)
-        node = node.this
-        if not is_aggregate(node, inner.catalog):
-            raise BindError("FILTER belongs to an aggregate", span_of(node))
-    user = inner.catalog.aggregates.get(node.name.lower()) if _is_anonymous(node) else None
-    if user is not None:
-        bound = tuple(inner.bind(argument) for argument in node.expressions)
-        return AggregateCall(user.name, bound, user.returns, filter=condition)
-    named = aggregate_of(node)
-    assert named is not None
-    name, arguments, distinct = named
-    function = aggregates.lookup(name)
-    assert function is not None
-    bound = tuple(map(inner.bind, arguments))
-    try:
-        signature = function.signature(tuple(argument.type for argument in bound))
-    except SignatureError as error:
-        raise BindError(str(error), span_of(node)) from None
-    cast = tuple(map(inner.cast, bound, signature.arguments))
-    return AggregateCall(
-        name, cast, signature.result, distinct, condition, order if function.ordered else ()
-    )
-
-
-def _is_anonymous(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Anonymous)
-
-
 def _is_number(node: exp.Expression) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
@@ -407,52 +353,3 @@ def _hex_digits(node: exp.HexString) -> str:
     digits = str(node.this)
     # sqlglot keeps X'0a' as the number it is in some versions, as its digits in others.
     return digits if len(digits) % 2 == 0 else "0" + digits
-
-
-def literal_of(value: object) -> Expression:
-    """A Python value as an expression; TypeError or OverflowError if no type of ours holds it."""
-    match value:
-        case None:
-            return Literal(None, pa.null())
-        case bool():
-            return Literal(value, BOOLEAN)
-        case int():
-            if -(2**31) <= value < 2**31:
-                return Literal(value, types.INT)
-            if -(2**63) <= value < 2**63:
-                return Literal(value, types.BIGINT)
-            raise OverflowError(value)
-        case float() if not math.isfinite(value):
-            text = functions.to_string(types.canonical(value), types.DOUBLE)
-            return Cast(Literal(text, types.STRING), types.DOUBLE)
-        case float():
-            return Literal(value, types.DOUBLE)
-        case str():
-            return Literal(value, types.STRING)
-        case bytes():
-            return Literal(value, types.BINARY)
-        case Decimal():
-            text = format(value, "f")
-            _, digits, exponent = Decimal(text).as_tuple()
-            scale = max(-int(exponent), 0)
-            if not value.is_finite() or max(len(digits), scale) > 38:
-                raise TypeError(value)
-            exact = pa.decimal128(max(len(digits), scale), scale)
-            if scale == 0:  # without a point it would be read as an integer
-                return Cast(Literal(text, types.STRING), exact)
-            return Literal(Decimal(text), exact)
-        case datetime.datetime():
-            text = functions.to_string(microseconds_of(value), types.TIMESTAMP)
-            return Cast(Literal(text, types.STRING), types.TIMESTAMP)
-        case datetime.date():
-            return Cast(Literal(value.isoformat(), types.STRING), types.DATE)
-        case datetime.timedelta():
-            return Literal(value // datetime.timedelta(microseconds=1), types.INTERVAL)
-    raise TypeError(value)
-
-
-def microseconds_of(moment: datetime.datetime) -> int:
-    """Microseconds since the epoch; a moment without a zone counts as UTC."""
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return (moment - EPOCH) // datetime.timedelta(microseconds=1)

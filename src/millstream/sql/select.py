@@ -11,43 +11,46 @@ from sqlglot import exp
 from millstream.errors import BindError, Span
 from millstream.logical.expressions import (
     AggregateCall,
-    Call,
-    Cast,
     Column,
     Expression,
     OuterColumn,
     conjunction,
-    operands,
     walk,
 )
 from millstream.logical.plan import (
     Aggregate,
-    CountWindow,
     Distinct,
     Filter,
-    Granularity,
     Join,
     JoinKind,
     Map,
     Named,
-    PartitionedWindow,
     Plan,
     SortKey,
-    Source,
-    TimeWindow,
     TopN,
+)
+from millstream.sql.aggregation import bind_aggregate, is_ordered_aggregate
+from millstream.sql.clause_binders import (
+    GroupedBinder,
+    HostedBinder,
+    InputBinder,
+    PlainBinder,
+    has_subquery,
+    outermost_aggregates,
+    outermost_subqueries,
+)
+from millstream.sql.ordering import (
+    complete_order,
+    limit_of,
+    output_named,
+    sort_key,
+    whole_number,
 )
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.references import FromBinder
-from millstream.sql.scalar import (
-    ScalarBinder,
-    bind_aggregate,
-    is_aggregate,
-    is_ordered_aggregate,
-    is_subquery,
-)
+from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
-from millstream.sql.subqueries import SubqueryBinder, exactly_one_row
+from millstream.sql.subqueries import exactly_one_row
 from millstream.sql.unnest import outer_columns
 from millstream.sql.windows import apply_stream_function, with_arrival, with_order
 
@@ -142,7 +145,7 @@ class SelectBinder:
     def _condition(self, node: exp.Expression, binder: HostedBinder) -> None:
         """Keep the rows for which the condition is TRUE: plain parts first, subqueries after."""
         parts = list(_conjuncts(node))
-        plain = [binder.predicate(part) for part in parts if not _has_subquery(part)]
+        plain = [binder.predicate(part) for part in parts if not has_subquery(part)]
         remaining = []
         for condition in plain:
             placed = _into_join(self.plan, condition)
@@ -153,7 +156,7 @@ class SelectBinder:
         if (rest := conjunction(remaining)) is not None:
             self.plan = Filter(self.plan, rest)
         for item in parts:
-            if _has_subquery(item):
+            if has_subquery(item):
                 self._subquery_condition(item, binder)
 
     def _subquery_condition(self, node: exp.Expression, binder: HostedBinder) -> None:
@@ -166,7 +169,7 @@ class SelectBinder:
 
     def _attach_as_semijoin(self, node: exp.Expression, binder: HostedBinder) -> bool:
         """`x θ (SELECT MAX(y) …)`: a semi-join with the one row of an aggregate (K §9.3)."""
-        inner = list(_outermost_subqueries(node))
+        inner = list(outermost_subqueries(node))
         if len(inner) != 1 or not isinstance(inner[0], exp.Subquery):
             return False
         plan = binder.subqueries.checked_scalar(inner[0])
@@ -184,9 +187,7 @@ class SelectBinder:
         """The aggregates of the select list, HAVING and ORDER BY."""
         others = [self.node.args.get(key) for key in ("having", "order")]
         clauses = [*items, *(clause for clause in others if clause is not None)]
-        return [
-            node for clause in clauses for node in _outermost_aggregates(clause, self.statement)
-        ]
+        return [node for clause in clauses for node in outermost_aggregates(clause, self.statement)]
 
     def _grouped_or_plain(
         self, items: list[exp.Expression], calls: list[exp.Expression]
@@ -216,7 +217,7 @@ class SelectBinder:
             node = _unaliased(items[number - 1])
         elif isinstance(node, exp.Column) and not node.args.get("table"):
             node = self._aliased(node, items)
-        if list(_outermost_aggregates(node, self.statement)):
+        if list(outermost_aggregates(node, self.statement)):
             raise BindError("an aggregate cannot stand in GROUP BY", span_of(node))
         expression = inner.bind(node)
         if isinstance(expression, Column):
@@ -323,116 +324,6 @@ class SelectBinder:
         return keys, hidden
 
 
-# --- binders of the clauses -----------------------------------------------------------------------
-
-
-class HostedBinder(ScalarBinder):
-    """Binds over the plan of a SELECT, to which it attaches subqueries."""
-
-    def __init__(self, select: SelectBinder, place: str) -> None:
-        statement = select.statement
-        super().__init__(statement.catalog, select.scope, statement.parameters, place)
-        self.select = select
-        self.subqueries = SubqueryBinder(select, self)
-        # Subqueries that are attached already, by the node they were parsed to.
-        self.known: dict[int, Expression] = {}
-
-    def subquery(self, node: exp.Expression) -> Expression:
-        if id(node) not in self.known:
-            self.known[id(node)] = self.subqueries.value(node)
-        return self.known[id(node)]
-
-    def column(self, node: exp.Column) -> Expression:
-        try:
-            return super().column(node)
-        except BindError as error:
-            name = name_of(node.this)
-            for item in self.select.node.expressions if self.place == "WHERE" else []:
-                if isinstance(item, exp.Alias) and name.matches(item.alias):
-                    raise BindError(
-                        error.diagnostic.message,
-                        error.diagnostic.span,
-                        f'"{name.text}" is an alias of the select list, which WHERE cannot see: '
-                        "repeat the expression",
-                    ) from None
-            raise
-
-    def reduced(self, expression: Expression, at: exp.Expression) -> Expression:
-        """An expression over FROM's columns as one over the plan's."""
-        return expression
-
-
-class PlainBinder(HostedBinder):
-    """Without grouping. `draws` is set once a function that is not deterministic is used."""
-
-    draws = False
-
-    def nondeterministic(self, node: exp.Expression, name: str) -> None:
-        if self.place != "the select list" or not _is_first_projection(self.select.plan):
-            super().nondeterministic(node, name)
-        self.draws = True
-
-
-class InputBinder(HostedBinder):
-    """The arguments of aggregates and the grouping expressions."""
-
-    def aggregate(self, node: exp.Expression) -> Expression:
-        raise BindError("an aggregate cannot stand inside an aggregate", span_of(node))
-
-
-class GroupedBinder(HostedBinder):
-    """After grouping: an expression is made of grouping expressions and aggregates."""
-
-    def __init__(
-        self,
-        select: SelectBinder,
-        keys: list[Named],
-        aggregates: dict[int, Column],
-        inner: ScalarBinder,
-    ) -> None:
-        super().__init__(select, "the select list")
-        self.keys = {key.expression: key.field.column for key in keys}
-        self.aggregates = aggregates
-        self.inner = inner
-
-    def bind(self, node: exp.Expression) -> Expression:
-        node_is_plain = not _has_subquery(node) and not any(
-            True for _ in _outermost_aggregates(node, self.select.statement)
-        )
-        if node_is_plain:
-            return self.reduced(self.inner.bind(node), node)
-        return super().bind(node)
-
-    def aggregate(self, node: exp.Expression) -> Expression:
-        return self.aggregates[id(node)]
-
-    def reduced(self, expression: Expression, at: exp.Expression) -> Expression:
-        if expression in self.keys:
-            return self.keys[expression]
-        if isinstance(expression, Column):
-            columns = (c for c in at.find_all(exp.Column) if c.name == expression.name)
-            raise BindError(
-                f'column "{expression.name}" must appear in GROUP BY or in an aggregate',
-                span_of(next(columns, at)),
-            )
-        parts = {operand: self.reduced(operand, at) for operand in operands(expression)}
-        return _with_operands(expression, parts)
-
-
-def _with_operands(expression: Expression, parts: dict[Expression, Expression]) -> Expression:
-    match expression:
-        case Cast(operand=operand):
-            return replace(expression, operand=parts[operand])
-        case Call(arguments=arguments):
-            return replace(expression, arguments=tuple(parts[a] for a in arguments))
-        case AggregateCall():
-            raise AssertionError("an aggregate was bound as a plain expression")
-    return expression
-
-
-# --- parts of trees -------------------------------------------------------------------------------
-
-
 def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
     while isinstance(node, exp.Paren) and isinstance(node.this, exp.And | exp.Paren):
         node = node.this
@@ -443,93 +334,8 @@ def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
         yield node
 
 
-def _outermost_subqueries(node: exp.Expression) -> Iterator[exp.Expression]:
-    if is_subquery(node):
-        yield node
-        return
-    for child in node.iter_expressions():
-        yield from _outermost_subqueries(child)
-
-
-def _has_subquery(node: exp.Expression) -> bool:
-    return any(True for _ in _outermost_subqueries(node))
-
-
-def _outermost_aggregates(
-    node: exp.Expression, statement: StatementBinder
-) -> Iterator[exp.Expression]:
-    """The aggregates of a clause, not those of its subqueries."""
-    if isinstance(node, exp.Query | exp.Subquery | exp.Window):
-        return
-    if is_aggregate(node, statement.catalog):
-        yield node
-        return
-    for child in node.iter_expressions():
-        yield from _outermost_aggregates(child, statement)
-
-
 def _unaliased(node: exp.Expression) -> exp.Expression:
     return node.this if isinstance(node, exp.Alias) else node
-
-
-def limit_of(node: exp.Expression) -> int | None:
-    """n of ORDER BY … LIMIT n; each needs the other."""
-    order, limit = node.args.get("order"), node.args.get("limit")
-    if order is None and limit is None:
-        return None
-    if limit is None:
-        raise BindError(
-            "ORDER BY without LIMIT has no meaning for an answer that changes",
-            span_of(order),
-            "add LIMIT n for the first n rows of every instant, or sort where you read the answer",
-        )
-    if order is None:
-        raise BindError(
-            "LIMIT without ORDER BY would pick rows by chance", span_of(limit), "add ORDER BY"
-        )
-    if not isinstance(limit, exp.Limit):
-        raise BindError("FETCH is not supported", span_of(limit), "write LIMIT n")
-    value = limit.expression
-    number = whole_number(value)
-    if number is None or number < 1:
-        raise BindError("LIMIT takes a whole number of 1 or more", span_of(limit))
-    return number
-
-
-def whole_number(node: exp.Expression | None) -> int | None:
-    """The value of a literal that is a whole number of at most 18 digits."""
-    if isinstance(node, exp.Literal) and not node.is_string:
-        text = str(node.this)
-        return int(text) if text.isdecimal() and len(text) <= 18 else None
-    return None
-
-
-def output_named(node: exp.Expression, columns: list[Column]) -> Column | None:
-    """The output that ORDER BY names, by its place or its name; None if it is an expression."""
-    if isinstance(node, exp.Literal) and not node.is_string:
-        number = whole_number(node) or 0
-        if not 1 <= number <= len(columns):
-            raise BindError(
-                f"ORDER BY {node.this} is not a place in the select list", span_of(node)
-            )
-        return columns[number - 1]
-    if isinstance(node, exp.Column) and not node.args.get("table"):
-        name = name_of(node.this)
-        return next((column for column in columns if name.matches(column.name)), None)
-    return None
-
-
-def sort_key(item: exp.Expression, column: Column) -> SortKey:
-    refuse_others(item, ("this", "desc", "nulls_first"), "ORDER BY")
-    descending = bool(item.args.get("desc"))
-    nulls_first = item.args.get("nulls_first")
-    return SortKey(column, descending, not descending if nulls_first is None else bool(nulls_first))
-
-
-def complete_order(keys: list[SortKey], columns: list[Column]) -> tuple[SortKey, ...]:
-    """Ties fall to the remaining output columns, left to right."""
-    named = {key.expression for key in keys}
-    return (*keys, *(SortKey(column) for column in columns if column not in named))
 
 
 def _distinct_names(pairs: list[tuple[str, Expression]]) -> list[str]:
@@ -548,12 +354,6 @@ def _distinct_names(pairs: list[tuple[str, Expression]]) -> list[str]:
 
 def _unique(keys: list[Named]) -> list[Named]:
     return list({key.expression: key for key in keys}.values())
-
-
-def _is_first_projection(plan: Plan) -> bool:
-    while isinstance(plan, Filter | TimeWindow | CountWindow | PartitionedWindow | Granularity):
-        plan = plan.input
-    return isinstance(plan, Source)
 
 
 def _into_join(plan: Plan, condition: Expression) -> Plan | None:

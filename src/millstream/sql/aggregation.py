@@ -1,0 +1,69 @@
+"""Aggregates: which nodes are some, and how they are bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.catalog import Catalog
+from millstream.errors import BindError
+from millstream.logical import aggregates
+from millstream.logical.expressions import AggregateCall, Expression
+from millstream.logical.functions import SignatureError
+from millstream.sql.calls import aggregate_of
+from millstream.sql.scope import span_of
+
+if TYPE_CHECKING:
+    from millstream.sql.scalar import ScalarBinder
+
+
+def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
+    if isinstance(node, exp.Filter):
+        return True
+    if isinstance(node, exp.Anonymous) and node.name.lower() in catalog.aggregates:
+        return True
+    try:
+        return isinstance(node, exp.Func) and aggregate_of(node) is not None
+    except ValueError as error:
+        raise BindError(str(error), span_of(node)) from None
+
+
+def is_ordered_aggregate(node: exp.Expression) -> bool:
+    """Whether the value of an aggregate depends on the order of the rows."""
+    while isinstance(node, exp.Filter):
+        node = node.this
+    named = aggregate_of(node)
+    function = aggregates.lookup(named[0]) if named is not None else None
+    return function is not None and function.ordered
+
+
+def bind_aggregate(
+    node: exp.Expression, inner: ScalarBinder, order: tuple[Expression, ...]
+) -> AggregateCall:
+    """The aggregate of a node, its arguments bound by `inner`; `order` is what FIRST goes by."""
+    condition = None
+    if isinstance(node, exp.Filter):
+        condition = inner.predicate(node.expression.this)
+        node = node.this
+        if not is_aggregate(node, inner.catalog):
+            raise BindError("FILTER belongs to an aggregate", span_of(node))
+    anonymous = isinstance(node, exp.Anonymous)
+    user = inner.catalog.aggregates.get(node.name.lower()) if anonymous else None
+    if user is not None:
+        bound = tuple(inner.bind(argument) for argument in node.expressions)
+        return AggregateCall(user.name, bound, user.returns, filter=condition)
+    named = aggregate_of(node)
+    assert named is not None
+    name, arguments, distinct = named
+    function = aggregates.lookup(name)
+    assert function is not None
+    bound = tuple(map(inner.bind, arguments))
+    try:
+        signature = function.signature(tuple(argument.type for argument in bound))
+    except SignatureError as error:
+        raise BindError(str(error), span_of(node)) from None
+    cast = tuple(map(inner.cast, bound, signature.arguments))
+    return AggregateCall(
+        name, cast, signature.result, distinct, condition, order if function.ordered else ()
+    )

@@ -1,0 +1,172 @@
+"""Expressions in the clauses of one SELECT: what aggregates and subqueries mean in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.errors import BindError
+from millstream.logical.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    operands,
+)
+from millstream.logical.plan import (
+    CountWindow,
+    Filter,
+    Granularity,
+    Named,
+    PartitionedWindow,
+    Plan,
+    Source,
+    TimeWindow,
+)
+from millstream.sql.aggregation import is_aggregate
+from millstream.sql.scalar import ScalarBinder, is_subquery
+from millstream.sql.scope import name_of, span_of
+from millstream.sql.subqueries import SubqueryBinder
+
+if TYPE_CHECKING:
+    from millstream.sql.binder import StatementBinder
+    from millstream.sql.select import SelectBinder
+
+
+class HostedBinder(ScalarBinder):
+    """Binds over the plan of a SELECT, to which it attaches subqueries."""
+
+    def __init__(self, select: SelectBinder, place: str) -> None:
+        statement = select.statement
+        super().__init__(statement.catalog, select.scope, statement.parameters, place)
+        self.select = select
+        self.subqueries = SubqueryBinder(select, self)
+        # Subqueries that are attached already, by the node they were parsed to.
+        self.known: dict[int, Expression] = {}
+
+    def subquery(self, node: exp.Expression) -> Expression:
+        if id(node) not in self.known:
+            self.known[id(node)] = self.subqueries.value(node)
+        return self.known[id(node)]
+
+    def column(self, node: exp.Column) -> Expression:
+        try:
+            return super().column(node)
+        except BindError as error:
+            name = name_of(node.this)
+            for item in self.select.node.expressions if self.place == "WHERE" else []:
+                if isinstance(item, exp.Alias) and name.matches(item.alias):
+                    raise BindError(
+                        error.diagnostic.message,
+                        error.diagnostic.span,
+                        f'"{name.text}" is an alias of the select list, which WHERE cannot see: '
+                        "repeat the expression",
+                    ) from None
+            raise
+
+    def reduced(self, expression: Expression, at: exp.Expression) -> Expression:
+        """An expression over FROM's columns as one over the plan's."""
+        return expression
+
+
+class PlainBinder(HostedBinder):
+    """Without grouping. `draws` is set once a function that is not deterministic is used."""
+
+    draws = False
+
+    def nondeterministic(self, node: exp.Expression, name: str) -> None:
+        if self.place != "the select list" or not _is_first_projection(self.select.plan):
+            super().nondeterministic(node, name)
+        self.draws = True
+
+
+class InputBinder(HostedBinder):
+    """The arguments of aggregates and the grouping expressions."""
+
+    def aggregate(self, node: exp.Expression) -> Expression:
+        raise BindError("an aggregate cannot stand inside an aggregate", span_of(node))
+
+
+class GroupedBinder(HostedBinder):
+    """After grouping: an expression is made of grouping expressions and aggregates."""
+
+    def __init__(
+        self,
+        select: SelectBinder,
+        keys: list[Named],
+        aggregates: dict[int, Column],
+        inner: ScalarBinder,
+    ) -> None:
+        super().__init__(select, "the select list")
+        self.keys = {key.expression: key.field.column for key in keys}
+        self.aggregates = aggregates
+        self.inner = inner
+
+    def bind(self, node: exp.Expression) -> Expression:
+        node_is_plain = not has_subquery(node) and not any(
+            True for _ in outermost_aggregates(node, self.select.statement)
+        )
+        if node_is_plain:
+            return self.reduced(self.inner.bind(node), node)
+        return super().bind(node)
+
+    def aggregate(self, node: exp.Expression) -> Expression:
+        return self.aggregates[id(node)]
+
+    def reduced(self, expression: Expression, at: exp.Expression) -> Expression:
+        if expression in self.keys:
+            return self.keys[expression]
+        if isinstance(expression, Column):
+            columns = (c for c in at.find_all(exp.Column) if c.name == expression.name)
+            raise BindError(
+                f'column "{expression.name}" must appear in GROUP BY or in an aggregate',
+                span_of(next(columns, at)),
+            )
+        parts = {operand: self.reduced(operand, at) for operand in operands(expression)}
+        return _with_operands(expression, parts)
+
+
+def _with_operands(expression: Expression, parts: dict[Expression, Expression]) -> Expression:
+    match expression:
+        case Cast(operand=operand):
+            return replace(expression, operand=parts[operand])
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(parts[a] for a in arguments))
+        case AggregateCall():
+            raise AssertionError("an aggregate was bound as a plain expression")
+    return expression
+
+
+def _is_first_projection(plan: Plan) -> bool:
+    while isinstance(plan, Filter | TimeWindow | CountWindow | PartitionedWindow | Granularity):
+        plan = plan.input
+    return isinstance(plan, Source)
+
+
+def outermost_subqueries(node: exp.Expression) -> Iterator[exp.Expression]:
+    if is_subquery(node):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from outermost_subqueries(child)
+
+
+def has_subquery(node: exp.Expression) -> bool:
+    return any(True for _ in outermost_subqueries(node))
+
+
+def outermost_aggregates(
+    node: exp.Expression, statement: StatementBinder
+) -> Iterator[exp.Expression]:
+    """The aggregates of a clause, not those of its subqueries."""
+    if isinstance(node, exp.Query | exp.Subquery | exp.Window):
+        return
+    if is_aggregate(node, statement.catalog):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from outermost_aggregates(child, statement)

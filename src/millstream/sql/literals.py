@@ -1,0 +1,64 @@
+"""Python values as literals."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.logical import functions
+from millstream.logical.expressions import Cast, Expression, Literal
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def literal_of(value: object) -> Expression:
+    """A Python value as an expression; TypeError or OverflowError if no type of ours holds it."""
+    match value:
+        case None:
+            return Literal(None, pa.null())
+        case bool():
+            return Literal(value, types.BOOLEAN)
+        case int():
+            if -(2**31) <= value < 2**31:
+                return Literal(value, types.INT)
+            if -(2**63) <= value < 2**63:
+                return Literal(value, types.BIGINT)
+            raise OverflowError(value)
+        case float() if not math.isfinite(value):
+            text = functions.to_string(types.canonical(value), types.DOUBLE)
+            return Cast(Literal(text, types.STRING), types.DOUBLE)
+        case float():
+            return Literal(value, types.DOUBLE)
+        case str():
+            return Literal(value, types.STRING)
+        case bytes():
+            return Literal(value, types.BINARY)
+        case Decimal():
+            text = format(value, "f")
+            _, digits, exponent = Decimal(text).as_tuple()
+            scale = max(-int(exponent), 0)
+            if not value.is_finite() or max(len(digits), scale) > 38:
+                raise TypeError(value)
+            exact = pa.decimal128(max(len(digits), scale), scale)
+            if scale == 0:  # without a point it would be read as an integer
+                return Cast(Literal(text, types.STRING), exact)
+            return Literal(Decimal(text), exact)
+        case datetime.datetime():
+            text = functions.to_string(microseconds_of(value), types.TIMESTAMP)
+            return Cast(Literal(text, types.STRING), types.TIMESTAMP)
+        case datetime.date():
+            return Cast(Literal(value.isoformat(), types.STRING), types.DATE)
+        case datetime.timedelta():
+            return Literal(value // datetime.timedelta(microseconds=1), types.INTERVAL)
+    raise TypeError(value)
+
+
+def microseconds_of(moment: datetime.datetime) -> int:
+    """Microseconds since the epoch; a moment without a zone counts as UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return (moment - EPOCH) // datetime.timedelta(microseconds=1)

@@ -1,0 +1,70 @@
+"""ORDER BY … LIMIT n: the sort keys and the number of rows."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.errors import BindError
+from millstream.logical.expressions import Column
+from millstream.logical.plan import SortKey
+from millstream.sql.scope import name_of, refuse_others, span_of
+
+
+def limit_of(node: exp.Expression) -> int | None:
+    """n of ORDER BY … LIMIT n; each needs the other."""
+    order, limit = node.args.get("order"), node.args.get("limit")
+    if order is None and limit is None:
+        return None
+    if limit is None:
+        raise BindError(
+            "ORDER BY without LIMIT has no meaning for an answer that changes",
+            span_of(order),
+            "add LIMIT n for the first n rows of every instant, or sort where you read the answer",
+        )
+    if order is None:
+        raise BindError(
+            "LIMIT without ORDER BY would pick rows by chance", span_of(limit), "add ORDER BY"
+        )
+    if not isinstance(limit, exp.Limit):
+        raise BindError("FETCH is not supported", span_of(limit), "write LIMIT n")
+    value = limit.expression
+    number = whole_number(value)
+    if number is None or number < 1:
+        raise BindError("LIMIT takes a whole number of 1 or more", span_of(limit))
+    return number
+
+
+def whole_number(node: exp.Expression | None) -> int | None:
+    """The value of a literal that is a whole number of at most 18 digits."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        text = str(node.this)
+        return int(text) if text.isdecimal() and len(text) <= 18 else None
+    return None
+
+
+def output_named(node: exp.Expression, columns: list[Column]) -> Column | None:
+    """The output that ORDER BY names, by its place or its name; None if it is an expression."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        number = whole_number(node) or 0
+        if not 1 <= number <= len(columns):
+            raise BindError(
+                f"ORDER BY {node.this} is not a place in the select list", span_of(node)
+            )
+        return columns[number - 1]
+    if isinstance(node, exp.Column) and not node.args.get("table"):
+        name = name_of(node.this)
+        return next((column for column in columns if name.matches(column.name)), None)
+    return None
+
+
+def sort_key(item: exp.Expression, column: Column) -> SortKey:
+    refuse_others(item, ("this", "desc", "nulls_first"), "ORDER BY")
+    descending = bool(item.args.get("desc"))
+    nulls_first = item.args.get("nulls_first")
+    return SortKey(column, descending, not descending if nulls_first is None else bool(nulls_first))
+
+
+def complete_order(keys: list[SortKey], columns: list[Column]) -> tuple[SortKey, ...]:
+    """Ties fall to the remaining output columns, left to right."""
+    named = {key.expression for key in keys}
+    return (*keys, *(SortKey(column) for column in columns if column not in named))
