@@ -16,6 +16,7 @@ help: did you mean "price"?
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,13 +110,21 @@ def _excerpt(span: Span, text: str, file: str) -> list[str]:
     column = start - line_start
     width = max(1, min(span.end - start, len(line) - column))
     margin = " " * len(str(number))
-    # Tabs stay tabs, so that the carets stand below what they mean.
-    indent = "".join("\t" if character == "\t" else " " for character in line[:column])
+    # Tabs stay tabs and wide characters count twice: carets stand below what they mean.
+    indent = "".join("\t" if c == "\t" else " " * _columns(c) for c in line[:column])
+    carets = "^" * max(1, sum(map(_columns, line[column : column + width])))
     return [
         f"{margin} --> {file}:{number}:{column + 1}",
         f"{number} | {line}",
-        f"{margin} | {indent}{'^' * width}",
+        f"{margin} | {indent}{carets}",
     ]
+
+
+def _columns(character: str) -> int:
+    """How many columns of a terminal a character takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

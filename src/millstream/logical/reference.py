@@ -389,7 +389,8 @@ class Reference:
         """The window moves with arrivals only."""
         instants = list(self._occupied(plan, plan.rows + 2 * plan.slide))
         yield from instants
-        if instants and self.snapshot(plan.input, self.changes(plan.input)[-1]):
+        settled = max([self.beginning, *self.changes(plan.input)])
+        if instants and self.snapshot(plan.input, settled):
             last = instants[-1]
             after = [self._definition(plan, last + i * plan.granule) for i in range(plan.slide + 1)]
             if any(window != after[0] for window in after):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -26,6 +27,8 @@ from millstream.sql.scope import Scope, name_of, name_span_of, span_of
 from millstream.sql.tokens import Name
 
 BOOLEAN = pa.bool_()
+
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 class ScalarBinder:
@@ -227,6 +230,8 @@ class ScalarBinder:
                 return Literal(value, types.INT)
             if -(2**63) <= value < 2**63:
                 return Literal(value, types.BIGINT)
+        if not _NUMBER.fullmatch(text):
+            raise BindError(f'"{text}" is not a number', span_of(node))
         if "e" in text.lower():
             number = float(text)
             if not math.isfinite(number):
