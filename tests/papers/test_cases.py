@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from papers.cases import Case, Engine, Query, read_cases, reference
 
 ENGINES: dict[str, Engine] = {"reference": reference}

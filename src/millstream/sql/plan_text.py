@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from millstream.catalog import Catalog, Stream
-from millstream.errors import MillstreamError, ParseError, Span, did_you_mean, located
+from millstream.errors import BindError, MillstreamError, ParseError, Span, did_you_mean, located
 from millstream.logical.expressions import AggregateCall, Column, Expression
 from millstream.logical.plan import (
     NODE_TYPES,
@@ -160,7 +160,7 @@ class _PlanScope(Scope):
         if key not in self.fields:
             names = [f"{q}.{n}" if q else n for q, n in self.fields]
             text = f"{key[0]}.{key[1]}" if key[0] else key[1]
-            raise ParseError(f'no input has a column "{text}"', None, did_you_mean(text, names))
+            raise BindError(f'no input has a column "{text}"', None, did_you_mean(text, names))
         return self.fields[key]
 
 

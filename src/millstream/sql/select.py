@@ -276,8 +276,9 @@ class SelectBinder:
         expression = binder.bind(_unaliased(item))
         if isinstance(item, exp.Alias):
             return [(name_of(item.args["alias"]).text, expression)]
-        if isinstance(item, exp.Column) and isinstance(expression, Column):
-            return [(expression.name, expression)]
+        if isinstance(item, exp.Column):  # by its declared name; a field of a struct by its own
+            name = expression.name if isinstance(expression, Column) else item.name
+            return [(name, expression)]
         text = item.sql(dialect="spark", normalize_functions=False, comments=False)
         return [(" ".join(text.split()), expression)]
 
