@@ -22,13 +22,13 @@ from millstream.types import (
     DOUBLE,
     INT,
     INTERVAL,
-    NAN,
     NULL,
     REAL,
     STRING,
     TIMESTAMP,
     decimal_type,
 )
+from millstream.values import NAN, canonical, order_key, round_real, to_arrow, to_plain
 
 ATOMS = [BOOLEAN, INT, BIGINT, REAL, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, INTERVAL]
 WORDS = st.one_of(
@@ -252,8 +252,8 @@ ATOM_VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     BOOLEAN: st.booleans(),
     INT: integers(32),
     BIGINT: integers(64),
-    REAL: st.floats(width=32).map(types.canonical),
-    DOUBLE: st.floats().map(types.canonical),
+    REAL: st.floats(width=32).map(canonical),
+    DOUBLE: st.floats().map(canonical),
     STRING: st.text(st.characters(codec="utf-8"), max_size=5),
     BINARY: st.binary(max_size=5),
     DATE: integers(32),
@@ -265,12 +265,12 @@ ATOM_VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
 @given(st.data(), ANY_TYPE)
 def test_values_survive_arrow(data: st.DataObject, type: pa.DataType) -> None:
     values = data.draw(st.lists(values_of(type), max_size=4))
-    array = types.to_arrow(values, type)
+    array = to_arrow(values, type)
     array.validate(full=True)
     assert array.type == type
-    assert types.to_plain(array, type) == values
-    assert types.to_plain(array[1:], type) == values[1:]
-    assert types.to_plain(pa.chunked_array([array, array]), type) == values * 2
+    assert to_plain(array, type) == values
+    assert to_plain(array[1:], type) == values[1:]
+    assert to_plain(pa.chunked_array([array, array]), type) == values * 2
 
 
 @pytest.mark.parametrize(
@@ -289,26 +289,26 @@ def test_values_survive_arrow(data: st.DataObject, type: pa.DataType) -> None:
     ],
 )
 def test_plain_values_of_other_arrow_types(array: pa.Array, expected: list[Any]) -> None:
-    assert types.to_plain(array, types.from_arrow(array.type)) == expected
+    assert to_plain(array, types.from_arrow(array.type)) == expected
 
 
 def test_nanoseconds_that_are_not_whole_microseconds() -> None:
     with pytest.raises(ValueError, match=r"^cannot read timestamp\[ns\] data as TIMESTAMP"):
-        types.to_plain(pa.array([1], pa.timestamp("ns")), TIMESTAMP)
+        to_plain(pa.array([1], pa.timestamp("ns")), TIMESTAMP)
 
 
 def test_there_is_one_nan() -> None:
-    (value,) = types.to_plain(pa.array([float("nan")]), DOUBLE)
+    (value,) = to_plain(pa.array([float("nan")]), DOUBLE)
     assert value is NAN
-    assert types.canonical((1, (float("nan"),))) == (1, (NAN,))
+    assert canonical((1, (float("nan"),))) == (1, (NAN,))
 
 
 def test_order_of_values() -> None:
     ordered = [None, -math.inf, -1.0, 0.0, math.inf, NAN]
     shuffled = [NAN, 0.0, None, math.inf, -1.0, -math.inf]
-    assert sorted(shuffled, key=types.order_key) == ordered
+    assert sorted(shuffled, key=order_key) == ordered
 
 
 @pytest.mark.parametrize(("value", "rounded"), [(0.1, 0.10000000149011612), (1e39, math.inf)])
 def test_round_real(value: float, rounded: float) -> None:
-    assert types.round_real(value) == rounded
+    assert round_real(value) == rounded

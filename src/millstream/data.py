@@ -14,6 +14,7 @@ from millstream.errors import DataError
 from millstream.logical.elements import Element
 from millstream.logical.plan import Field, Lifetime, Schema
 from millstream.logical.time import INFINITY, plus
+from millstream.values import to_plain
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.
 LAST_TIMESTAMP = 253_402_300_799_999_999
@@ -107,7 +108,7 @@ def elements_of(stream: Stream, table: pa.Table) -> list[Element]:
             raise DataError(f'stream "{stream.name}": the data has no column "{field.name}"')
         _check_whole_microseconds(stream, field, table.column(field.name))
         try:
-            columns.append(types.to_plain(table.column(field.name), field.type))
+            columns.append(to_plain(table.column(field.name), field.type))
         except (ValueError, pa.ArrowException) as error:
             raise DataError(
                 f'stream "{stream.name}", column "{field.name}" is not '

@@ -21,6 +21,7 @@ from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
 from millstream.sql.literals import microseconds_of
 from millstream.sql.statements import Connector
+from millstream.values import to_arrow
 
 if TYPE_CHECKING:
     from millstream.session import Session
@@ -161,7 +162,7 @@ class Query:
         domain = self.plan.domain
         if pa.types.is_timestamp(domain.type):
             instants = [min(instant, LAST_TIMESTAMP) for instant in instants]
-        return types.to_arrow(instants, domain.type)
+        return to_arrow(instants, domain.type)
 
 
 def _granules(element: Element, granule: int) -> Iterator[Element]:
@@ -177,7 +178,6 @@ def _granules(element: Element, granule: int) -> Iterator[Element]:
 
 def _table(schema: Schema, rows: list[Any]) -> pa.Table:
     columns = [
-        types.to_arrow([row[index] for row in rows], field.type)
-        for index, field in enumerate(schema)
+        to_arrow([row[index] for row in rows], field.type) for index, field in enumerate(schema)
     ]
     return pa.table(columns, names=[field.name for field in schema])

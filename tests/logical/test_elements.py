@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from millstream.logical.elements import Element, Row, elements_of, normal_form, row_key
 from millstream.logical.time import INFINITY
-from millstream.types import NAN
+from millstream.values import NAN
 from papers.cases import snapshot
 
 A: Row = ("a",)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from millstream import types
 from millstream.logical.functions import EvaluationError, SignatureError, cast, lookup, names
 from millstream.logical.functions.civil import parse_date, parse_interval, parse_timestamp
 from millstream.types import (
@@ -24,13 +23,13 @@ from millstream.types import (
     DOUBLE,
     INT,
     INTERVAL,
-    NAN,
     NULL,
     REAL,
     STRING,
     TIMESTAMP,
     decimal_type,
 )
+from millstream.values import NAN, round_real
 
 INF = math.inf
 HOUR = 3_600_000_000
@@ -54,7 +53,7 @@ def big(value: int) -> Typed:
 
 
 def real(value: float) -> Typed:
-    return Typed(types.round_real(value), REAL)
+    return Typed(round_real(value), REAL)
 
 
 def date(text: str) -> Typed:
@@ -120,7 +119,7 @@ CASES: list[tuple[Any, ...]] = [
     (5.5, "+", "4", 1.5),
     (None, "+", None, 1),
     (2.0, "+", real(1), 1),
-    (real(types.round_real(0.1) + types.round_real(0.2)), "+", real(0.1), real(0.2)),
+    (real(round_real(0.1) + round_real(0.2)), "+", real(0.1), real(0.2)),
     (2.5, "+", dec("1.5"), 1.0),
     (NAN, "-", INF, INF),
     (INF, "*", 1e308, 10.0),

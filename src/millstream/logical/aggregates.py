@@ -33,13 +33,12 @@ from millstream.types import (
     DOUBLE,
     INTERVAL,
     MAX_PRECISION,
-    NAN,
     NULL,
     STRING,
     decimal_type,
-    order_key,
     sql_name,
 )
+from millstream.values import NAN, order_key
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from millstream.logical.time import INFINITY
-from millstream.types import order_key
+from millstream.values import order_key
 
 Row: TypeAlias = tuple[object, ...]
 Snapshot: TypeAlias = Counter[Row]

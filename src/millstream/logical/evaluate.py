@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical import functions
 from millstream.logical.elements import Row
 from millstream.logical.expressions import (
@@ -26,6 +25,7 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import Schema
+from millstream.values import to_arrow, to_plain
 
 Evaluator: TypeAlias = Callable[[Row], object]
 
@@ -39,13 +39,11 @@ class UserFunction:
     returns: pa.DataType
 
     def call(self, arguments: tuple[pa.DataType, ...], values: tuple[object, ...]) -> object:
-        columns = [
-            types.to_arrow([value], type) for value, type in zip(values, arguments, strict=True)
-        ]
+        columns = [to_arrow([value], type) for value, type in zip(values, arguments, strict=True)]
         try:
             result = self.function(*columns)
             array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
-            plain = types.to_plain(array.cast(self.returns), self.returns)
+            plain = to_plain(array.cast(self.returns), self.returns)
         except Exception as error:  # whatever the user's code raises is the row's error
             raise EvaluationError(f'function "{self.name}" failed: {error}') from error
         if len(plain) != 1:

@@ -53,7 +53,7 @@ from millstream.logical.plan import (
     is_unbounded,
 )
 from millstream.logical.time import INFINITY
-from millstream.types import order_key
+from millstream.values import order_key
 
 Arrival = tuple[int, Row]
 

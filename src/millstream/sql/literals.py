@@ -11,6 +11,7 @@ import pyarrow as pa
 from millstream import types
 from millstream.logical import functions
 from millstream.logical.expressions import Cast, Expression, Literal
+from millstream.values import canonical
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -29,7 +30,7 @@ def literal_of(value: object) -> Expression:
                 return Literal(value, types.BIGINT)
             raise OverflowError(value)
         case float() if not math.isfinite(value):
-            text = functions.to_string(types.canonical(value), types.DOUBLE)
+            text = functions.to_string(canonical(value), types.DOUBLE)
             return Cast(Literal(text, types.STRING), types.DOUBLE)
         case float():
             return Literal(value, types.DOUBLE)

@@ -45,6 +45,7 @@ from millstream.types import (
     is_integral,
     is_numeric,
 )
+from millstream.values import NAN, canonical, round_real
 
 # --- types ------------------------------------------------------------------------------------
 
@@ -193,7 +194,7 @@ def fit(value: Any, type: pa.DataType, expression: Callable[[], str]) -> Any:
     if is_decimal(type):
         return fit_decimal(value, type)
     if is_floating(type):
-        return types.round_real(value) if type == REAL else types.canonical(value)
+        return round_real(value) if type == REAL else canonical(value)
     least, most = types.integral_range(INT if type in (INT, DATE) else BIGINT)
     if least <= value <= most:
         return value
@@ -256,7 +257,7 @@ def _remainder(a: Any, b: Any) -> Any:
     if isinstance(a, Decimal):
         return EXACT.remainder(a, b)
     if isinstance(a, float):
-        return types.NAN if math.isinf(a) else math.fmod(a, b)
+        return NAN if math.isinf(a) else math.fmod(a, b)
     return abs(a) % abs(b) * (-1 if a < 0 else 1)
 
 

@@ -15,6 +15,7 @@ from millstream import types
 from millstream.logical.functions import civil
 from millstream.logical.functions.function import EvaluationError
 from millstream.types import MICROS_PER_DAY, MICROS_PER_SECOND, sql_name
+from millstream.values import NAN, round_real
 
 # Exact for sums and products of two decimals; a quotient is cut beyond any digit that counts.
 EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
@@ -113,7 +114,7 @@ def parse_double(text: str) -> float | None:
     """A number as Java reads it, or an infinity or NaN by name; None for anything else."""
     text = _trimmed(text)
     if text.lower() == "nan":
-        return types.NAN
+        return NAN
     if _INFINITY.fullmatch(text):
         return float(text)
     number = text[:-1] if text[-1:] in ("d", "D", "f", "F") else text
@@ -121,7 +122,7 @@ def parse_double(text: str) -> float | None:
 
 
 def _to_real(value: Any, source: pa.DataType, target: pa.DataType) -> float:
-    return types.round_real(_to_double(value, source, target))
+    return round_real(_to_double(value, source, target))
 
 
 def _to_decimal(value: Any, source: pa.DataType, target: pa.DataType) -> Decimal:
@@ -218,7 +219,7 @@ def _format_double(value: float) -> str:
 def _format_real(value: float) -> str:
     """The shortest digits that name this float32."""
     texts = (f"{value:.{digits}g}" for digits in range(1, 10))
-    shortest = next((t for t in texts if types.round_real(float(t)) == value), repr(value))
+    shortest = next((t for t in texts if round_real(float(t)) == value), repr(value))
     return _java_float(value, shortest)
 
 

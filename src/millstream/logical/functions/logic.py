@@ -23,7 +23,8 @@ from millstream.logical.functions.function import (
     common_of,
     function,
 )
-from millstream.types import BOOLEAN, order_key
+from millstream.types import BOOLEAN
+from millstream.values import order_key
 
 Thunk = Callable[[], Any]
 

@@ -23,7 +23,8 @@ from millstream.logical.functions.function import (
     check_count,
     function,
 )
-from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, NAN, REAL, decimal_type
+from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, REAL, decimal_type
+from millstream.values import NAN, is_nan
 
 
 def _ieee(compute: Callable[..., float]) -> Callable[..., float]:
@@ -99,7 +100,7 @@ def _nanvl(signature: Signature, value: float, other: float) -> float:
 
 
 def _is_nan(value: float | None) -> bool:
-    return types.is_nan(value)
+    return is_nan(value)
 
 
 # --- rounding ---------------------------------------------------------------------------------

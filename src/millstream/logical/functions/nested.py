@@ -19,7 +19,8 @@ from millstream.logical.functions.function import (
     common_of,
     operand_error,
 )
-from millstream.types import BOOLEAN, INT, NULL, STRING, is_array, is_struct, order_key
+from millstream.types import BOOLEAN, INT, NULL, STRING, is_array, is_struct
+from millstream.values import order_key
 
 
 def _array_signature(given: Types) -> Signature:

@@ -30,6 +30,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
+from millstream.values import is_nan
 
 _MICROS_PER_HOUR = 3600 * MICROS_PER_SECOND
 _MICROS_PER_MINUTE = 60 * MICROS_PER_SECOND
@@ -185,7 +186,7 @@ def _timestamp_seconds_signature(given: Types) -> Signature:
 
 def _timestamp_seconds(signature: Signature, seconds: Any) -> int | None:
     type = signature.arguments[0]
-    if types.is_nan(seconds) or seconds in (float("inf"), -float("inf")):
+    if is_nan(seconds) or seconds in (float("inf"), -float("inf")):
         return None
     if types.is_decimal(type) and seconds.scaleb(6) % 1:
         raise cast_error(seconds, type, TIMESTAMP)
