@@ -103,10 +103,17 @@ def test_other_spellings(text: str, type: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["MAP<INT, STRING>", "INTERVAL YEAR", "DECIMAL(39, 0)", "DECIMAL(2, 3)", "VARIANT"]
+    ("text", "message"),
+    [
+        ("MAP<INT, STRING>", r'type ".*" is not supported'),
+        ("INTERVAL YEAR", r'type ".*" is not supported'),
+        ("VARIANT", r'type ".*" is not supported'),
+        ("DECIMAL(39, 0)", "a DECIMAL has 1 to 38 digits, not 39"),
+        ("DECIMAL(2, 3)", "a DECIMAL of 2 digits cannot have 3 after the point"),
+    ],
 )
-def test_unsupported_type(text: str) -> None:
-    with pytest.raises(ValueError, match=r'^type ".*" is not supported$'):
+def test_unsupported_type(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
         types.from_sql(parse(text))
 
 

@@ -180,8 +180,10 @@ def _interval_from_sql(node: exp.DataType) -> pa.DataType:
 def _decimal_from_sql(node: exp.DataType) -> pa.DataType:
     digits = [int(parameter.name) for parameter in node.expressions]
     precision, scale = (*digits, 0) if len(digits) == 1 else (digits or (10, 0))
-    if not (1 <= precision <= MAX_PRECISION and scale <= precision):
-        raise _unsupported(node)
+    if not 1 <= precision <= MAX_PRECISION:
+        raise ValueError(f"a DECIMAL has 1 to {MAX_PRECISION} digits, not {precision}")
+    if scale > precision:
+        raise ValueError(f"a DECIMAL of {precision} digits cannot have {scale} after the point")
     return decimal_type(precision, scale)
 
 

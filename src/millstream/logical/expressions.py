@@ -4,7 +4,7 @@ casts are explicit."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ class Column:
     name: str
     type: pa.DataType
     qualifier: str = ""
-    nullable: bool = True
+    nullable: bool = field(default=True, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -32,7 +32,7 @@ class OuterColumn:
     name: str
     type: pa.DataType
     qualifier: str = ""
-    nullable: bool = True
+    nullable: bool = field(default=True, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:

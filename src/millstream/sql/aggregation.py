@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.catalog import Catalog
-from millstream.errors import BindError
+from millstream.errors import BindError, did_you_mean
 from millstream.logical import aggregates
-from millstream.logical.expressions import AggregateCall, Expression
+from millstream.logical.expressions import (
+    AggregateCall,
+    Column,
+    Expression,
+    OuterColumn,
+    walk,
+)
 from millstream.logical.functions import SignatureError
 from millstream.sql.calls import aggregate_of
-from millstream.sql.scope import span_of
+from millstream.sql.scope import name_span_of, span_of
 
 if TYPE_CHECKING:
     from millstream.sql.scalar import ScalarBinder
@@ -57,8 +63,15 @@ def bind_aggregate(
     assert named is not None
     name, arguments, distinct = named
     function = aggregates.lookup(name)
-    assert function is not None
+    if function is None:
+        written = node.sql(dialect="spark").split("(")[0]
+        raise BindError(
+            f'function "{written}" does not exist',
+            name_span_of(node),
+            did_you_mean(name, [*aggregates.names(), *inner.catalog.aggregates]),
+        )
     bound = tuple(map(inner.bind, arguments))
+    _check_own(node, bound)
     try:
         signature = function.signature(tuple(argument.type for argument in bound))
     except SignatureError as error:
@@ -67,3 +80,16 @@ def bind_aggregate(
     return AggregateCall(
         name, cast, signature.result, distinct, condition, order if function.ordered else ()
     )
+
+
+def _check_own(node: exp.Expression, arguments: tuple[Expression, ...]) -> None:
+    """An aggregate of outer columns alone belongs to the outer query, says SQL; that is refused
+    rather than computed as something else."""
+    parts = [part for argument in arguments for part in walk(argument)]
+    outer = any(isinstance(part, OuterColumn) for part in parts)
+    if outer and not any(isinstance(part, Column) for part in parts):
+        raise BindError(
+            "an aggregate in a subquery must use a column of the subquery",
+            span_of(node),
+            "compute an aggregate of the outer query in a query of its own",
+        )

@@ -27,6 +27,7 @@ from millstream.logical.plan import (
 )
 from millstream.logical.time import TimeDomain
 from millstream.sql.ordering import complete_order, limit_of, output_named, sort_key
+from millstream.sql.references import column_list, explaining
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.select import SelectBinder
@@ -106,7 +107,7 @@ class StatementBinder:
 
     def query(self, tree: exp.Expression, outer: Scope | None, tables: Mapping[str, Plan]) -> Plan:
         """The plan of a query; its output columns have no qualifier."""
-        tables = self._with(tree, tables)
+        tables = self._with(tree, outer, tables)
         if isinstance(tree, exp.Subquery):
             refuse_others(tree, ("this", "with", "order", "limit"), "a query")
             if tree.args.get("order") is None and tree.args.get("limit") is None:
@@ -118,24 +119,33 @@ class StatementBinder:
             return SelectBinder(self, tree, outer, tables).bind()
         raise BindError("expected a SELECT", span_of(tree))
 
-    def _with(self, tree: exp.Expression, tables: Mapping[str, Plan]) -> Mapping[str, Plan]:
+    def _with(
+        self, tree: exp.Expression, outer: Scope | None, tables: Mapping[str, Plan]
+    ) -> Mapping[str, Plan]:
         clause = part(tree, "with")
         if clause is None:
             return tables
         if clause.args.get("recursive"):
             raise BindError("WITH RECURSIVE is not supported", span_of(clause))
-        named = dict(tables)
+        visible = dict(tables)
+        own: set[str] = set()
         for entry in clause.expressions:
             refuse_others(entry, ("this", "alias"), "WITH")
             name = name_of(entry.args["alias"].this)
-            if any(name.matches(other) for other in named if other not in tables):
+            if name.text.lower() in own:
                 raise BindError(f'WITH names "{name.text}" twice', name.span)
-            plan = self.query(entry.this, None, named)
+            own.add(name.text.lower())
+            unseen = outer.relations if outer is not None else []
+            with explaining(unseen, "a query in WITH cannot see the query around it"):
+                plan = self.query(entry.this, None, visible)
             columns = [column.name for column in entry.args["alias"].args.get("columns") or []]
             if columns:
-                plan = _renamed(plan, columns, name.span)
-            named[name.text] = plan
-        return named
+                columns = column_list(columns, len(plan.schema), "WITH", name.span)
+                plan = rename(plan, [("", column) for column in columns])
+            # An inner name hides an outer one, however it is spelt.
+            visible = {k: v for k, v in visible.items() if k.lower() != name.text.lower()}
+            visible[name.text] = plan
+        return visible
 
     def _set_operation(
         self, tree: exp.SetOperation, outer: Scope | None, tables: Mapping[str, Plan]
@@ -176,7 +186,7 @@ class StatementBinder:
         return _cast_columns(left, common), _cast_columns(right, common)
 
     def _top(self, tree: exp.Expression, plan: Plan) -> Plan:
-        limit = limit_of(tree)
+        limit = limit_of(tree, self.parameters)
         if limit is None:
             return plan
         columns = [field.column for field in plan.schema]
@@ -208,14 +218,6 @@ def _cast_columns(plan: Plan, targets: list[object]) -> Plan:
         for field, target in zip(plan.schema, targets, strict=True)
     )
     return Map(plan, outputs)
-
-
-def _renamed(plan: Plan, columns: list[str], span: Span | None) -> Plan:
-    if len(columns) != len(plan.schema):
-        raise BindError(
-            f"WITH names {len(columns)} columns, but there are {len(plan.schema)}", span
-        )
-    return rename(plan, [("", column) for column in columns])
 
 
 def _check_output_names(query: Query, plan: Plan) -> None:

@@ -200,9 +200,15 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
 
 
 def _without(node: exp.Expression, key: str) -> exp.Expression:
-    positive = node.copy()
-    positive.set(key, None)
-    return positive
+    return _over(node, type(node), **{k: v for k, v in node.args.items() if k != key})
+
+
+def _over(original: exp.Expression, made: type[exp.Expression], **args: object) -> exp.Expression:
+    """A node that stands for `original`, over the very same operands: the binder knows aggregates
+    and subqueries by identity, so nothing is copied."""
+    node = made(**args)
+    node.parent = original
+    return node
 
 
 def _unsupported(node: exp.Expression) -> ValueError:
@@ -218,7 +224,7 @@ def _anonymous(node: exp.Expression) -> Call | None:
         return None
     arguments = list(node.expressions)
     if name == "isnotnull" and len(arguments) == 1:
-        return "not", [exp.Is(this=arguments[0].copy(), expression=exp.Null())]
+        return "not", [_over(node, exp.Is, this=arguments[0], expression=exp.Null())]
     if name in ("date_part", "datepart") and len(arguments) == 2:
         return _part_of(node, arguments[0].name, arguments[1])
     return _SYNONYMS.get(name, name), arguments
@@ -241,7 +247,7 @@ def _case(node: exp.Expression) -> Call:
     for branch in node.args["ifs"]:
         condition = branch.this
         if operand is not None:
-            condition = exp.EQ(this=operand.copy(), expression=condition.copy())
+            condition = _over(node, exp.EQ, this=operand, expression=condition)
         found += [condition, branch.args["true"]]
     default = node.args.get("default")
     return "case", found if default is None else [*found, default]
@@ -251,21 +257,17 @@ def _escape(node: exp.Expression) -> Call:
     if not isinstance(node.this, exp.Like):
         raise _unsupported(node)
     if node.this.args.get("negate"):
-        positive = node.copy()
-        positive.this.set("negate", None)
-        return "not", [positive]
+        positive = _without(node.this, "negate")
+        return "not", [_over(node, exp.Escape, this=positive, expression=node.expression)]
     return "like", [node.this.this, node.this.expression, node.expression]
 
 
 def _ilike(node: exp.Expression) -> Call:
-    lowered: list[exp.Expression] = [
-        exp.Lower(this=side.copy()) for side in (node.this, node.expression)
-    ]
-    return "like", lowered
+    return "like", [_over(node, exp.Lower, this=side) for side in (node.this, node.expression)]
 
 
 def _distinct_from(node: exp.Expression) -> Call:
-    return "not", [exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy())]
+    return "not", [_over(node, exp.NullSafeEQ, this=node.this, expression=node.expression)]
 
 
 def _log(node: exp.Expression) -> Call:

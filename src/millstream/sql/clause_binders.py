@@ -99,7 +99,7 @@ class GroupedBinder(HostedBinder):
         select: SelectBinder,
         keys: list[Named],
         aggregates: dict[int, Column],
-        inner: ScalarBinder,
+        inner: InputBinder,
     ) -> None:
         super().__init__(select, "the select list")
         self.keys = {key.expression: key.field.column for key in keys}
@@ -107,12 +107,35 @@ class GroupedBinder(HostedBinder):
         self.inner = inner
 
     def bind(self, node: exp.Expression) -> Expression:
-        node_is_plain = not has_subquery(node) and not any(
-            True for _ in outermost_aggregates(node, self.select.statement)
-        )
-        if node_is_plain:
+        if self._is_of_the_input(node):
             return self.reduced(self.inner.bind(node), node)
         return super().bind(node)
+
+    def _is_of_the_input(self, node: exp.Expression) -> bool:
+        """Whether the node is an expression over the rows that are grouped: it has no aggregate,
+        no subquery but those of GROUP BY, and no alias of the select list."""
+        if any(id(query) not in self.inner.known for query in outermost_subqueries(node)):
+            return False
+        if any(True for _ in outermost_aggregates(node, self.select.statement)):
+            return False
+        return not any(self._aliased(column) for column in node.find_all(exp.Column))
+
+    def column(self, node: exp.Column) -> Expression:
+        item = self._aliased(node)
+        return super().column(node) if item is None else self.bind(item)
+
+    def _aliased(self, node: exp.Column) -> exp.Expression | None:
+        """The item of the select list that a name in HAVING stands for, where no column has it."""
+        if self.place != "HAVING" or len(node.parts) > 1 or isinstance(node.this, exp.Star):
+            return None
+        name = name_of(node.this)
+        for item in self.select.node.expressions:
+            if isinstance(item, exp.Alias) and name.matches(item.alias):
+                try:
+                    self.scope.resolve(name, None)
+                except BindError:
+                    return item.this
+        return None
 
     def aggregate(self, node: exp.Expression) -> Expression:
         return self.aggregates[id(node)]

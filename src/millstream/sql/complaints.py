@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot.errors import ParseError as SqlglotParseError
@@ -20,7 +21,9 @@ def syntax_error(error: SqlglotParseError, text: str, tokens: Sequence[Token]) -
     at = next((i for i, token in enumerate(tokens) if token.span.end >= end), len(tokens) - 1)
     span, found = tokens[at].span, f'"{tokens[at].text}"'
     if description.startswith("The number of provided arguments"):
-        return ParseError(f"too many arguments for {_called(tokens, at)}", span)
+        given, most = re.findall(r"\((\d+)\)", description)
+        noun = "argument" if most == "1" else "arguments"
+        return ParseError(f"{_called(tokens, at)} takes {most} {noun}, not {given}", span)
     if description == "Expected TYPE after CAST":
         return ParseError(f"{found} is not a type", span)
     last = at == len(tokens) - 1

@@ -220,6 +220,8 @@ class DefinitionReader:
             value = Decimal(token.text)
         except ArithmeticError:
             raise ParseError(f'"{token.text}" is not a number', token.span) from None
+        if not -300 < value.adjusted() < 300:
+            raise ParseError("the number is out of range", token.span)
         number = int(value) if token.text.isdecimal() else float(value)
         return -number if negative else number
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from millstream.errors import BindError
 from millstream.logical.expressions import Column
 from millstream.logical.plan import SortKey
+from millstream.sql.clauses import parameter_value
 from millstream.sql.scope import name_of, refuse_others, span_of
 
 
-def limit_of(node: exp.Expression) -> int | None:
+def limit_of(node: exp.Expression, parameters: Mapping[str, object]) -> int | None:
     """n of ORDER BY … LIMIT n; each needs the other."""
     order, limit = node.args.get("order"), node.args.get("limit")
     if order is None and limit is None:
@@ -29,6 +32,9 @@ def limit_of(node: exp.Expression) -> int | None:
         raise BindError("FETCH is not supported", span_of(limit), "write LIMIT n")
     value = limit.expression
     number = whole_number(value)
+    if isinstance(value, exp.Placeholder):
+        given = parameter_value(value.name, parameters, span_of(value))
+        number = given if isinstance(given, int) and not isinstance(given, bool) else None
     if number is None or number < 1:
         raise BindError("LIMIT takes a whole number of 1 or more", span_of(limit))
     return number

@@ -282,6 +282,23 @@ def _complete_positions(tree: exp.Expression, tokens: Sequence[Token]) -> None:
             node.meta.update(start=span.start, end=span.end - 1)
         elif isinstance(node, exp.Func) and node.meta.get("start") in calls:
             node.meta["closed"] = calls[node.meta["start"]]
+        elif isinstance(node, exp.Join):
+            node.meta["comma"] = _word_before(node.this, tokens) == ","
+
+
+def _word_before(reference: exp.Expression, tokens: Sequence[Token]) -> str:
+    """The word before a reference in FROM, its own brackets left out."""
+    starts = [part.meta["start"] for part in reference.walk() if "start" in part.meta]
+    first = min(starts, default=-1)
+    index = next((i for i, token in enumerate(tokens) if token.span.start == first), 0)
+    if isinstance(reference, exp.Subquery):
+        closed = 0
+        while index > 0 and (closed > 0 or tokens[index].word != "("):
+            index -= 1
+            closed += {")": 1, "(": -1 if closed else 0}.get(tokens[index].word, 0)
+        while index > 0 and tokens[index - 1].word == "(":
+            index -= 1
+    return tokens[index - 1].word if index else ""
 
 
 def _attach(tree: exp.Expression, found: Sequence[_Found]) -> None:

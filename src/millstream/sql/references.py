@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from millstream.catalog import Stream
-from millstream.errors import BindError, CatalogError, did_you_mean
-from millstream.logical.expressions import Expression, conjunction
+from millstream.errors import BindError, CatalogError, Span, did_you_mean
+from millstream.logical.expressions import Column, Expression, conjunction, rewrite, walk
 from millstream.logical.plan import Join, JoinKind, Plan, rename
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
@@ -64,39 +66,56 @@ class FromBinder:
         self.scope = Scope(parent=outer)
 
     def bind(self, first: exp.Expression, joins: list[exp.Expression]) -> Plan:
-        plan = self._item(first)
+        """The references between commas are joined first; a comma then makes the product."""
+        groups: list[tuple[exp.Expression, list[exp.Expression]]] = [(first, [])]
         for join in joins:
-            plan = self._join(plan, join)
+            if join.meta.get("comma"):
+                groups.append((join.this, []))
+            else:
+                groups[-1][1].append(join)
+        plans = [self._group(*group) for group in groups]
+        return reduce(Join, plans)
+
+    def _group(self, first: exp.Expression, joins: list[exp.Expression]) -> Plan:
+        """References joined from left to right; a condition sees the names of its group only."""
+        outside = self.scope
+        self.scope = Scope(parent=self.outer)
+        plan = self._item(first, outside)
+        for join in joins:
+            plan = self._join(plan, join, outside)
+        for relation in self.scope.relations:
+            outside.add(relation, span_of(first))
+        outside.merged += self.scope.merged
+        self.scope = outside
         return plan
 
     # --- references ------------------------------------------------------------------------------
 
-    def _item(self, node: exp.Expression) -> Plan:
-        """A reference, which may be a bracket of several that are joined."""
-        nested = list(node.args.get("joins") or [])
-        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
-            return self._bracket(node)
-        plan, relation = self._reference(node)
+    def _item(self, node: exp.Expression, beside: Scope) -> Plan:
+        """A reference, which may be a bracket of several that are joined; `beside` are the names
+        that stand before it in FROM and that it cannot see."""
+        if _is_bracket(node):
+            return self._bracket(node, beside)
+        plan, relation = self._reference(node, beside)
         self.scope.add(relation, span_of(node))
-        for join in nested:
-            plan = self._join(plan, join)
         return plan
 
-    def _bracket(self, node: exp.Subquery) -> Plan:
+    def _bracket(self, node: exp.Subquery, beside: Scope) -> Plan:
         """`(a JOIN b ON …)`; with an alias its columns go by that."""
         refuse_others(node, ("this", "alias", "joins"), "FROM")
-        if node.args.get("alias") is None:
-            plan = self._item(node.this)
-            for join in node.args.get("joins") or []:
-                plan = self._join(plan, join)
-            return apply_clauses(plan, clauses_of(node), "the join")
         inner = FromBinder(self.statement, self.outer, self.tables)
-        plan = inner._item(node.this)
-        plan, relation = self._named(plan, node, "", "the join")
-        self.scope.add(relation, span_of(node))
-        return plan
+        joins = [*(node.this.args.get("joins") or []), *(node.args.get("joins") or [])]
+        plan = inner.bind(node.this, joins)
+        if node.args.get("alias") is not None:
+            plan, relation = self._named(plan, node, "", "join")
+            self.scope.add(relation, span_of(node))
+            return plan
+        for relation in inner.scope.relations:
+            self.scope.add(relation, span_of(node))
+        self.scope.merged += inner.scope.merged
+        return apply_clauses(plan, clauses_of(node), "the join")
 
-    def _reference(self, node: exp.Expression) -> tuple[Plan, Relation]:
+    def _reference(self, node: exp.Expression, beside: Scope) -> tuple[Plan, Relation]:
         match node:
             case exp.Table(this=exp.Identifier()):
                 refuse_others(node, ("this", "alias", "joins"), "FROM")
@@ -112,25 +131,17 @@ class FromBinder:
                 )
             case exp.Subquery():
                 refuse_others(node, ("this", "alias", "joins"), "FROM")
-                return self._named(self._subquery(node), node, "", "subquery")
+                return self._named(self._subquery(node, beside), node, "", "subquery")
         if isinstance(node, exp.Lateral):
             raise BindError("LATERAL is not supported in FROM", span_of(node))
         if isinstance(node, exp.Values):
             raise BindError("VALUES is not supported in FROM", span_of(node))
         raise BindError("expected a stream or a subquery in FROM", span_of(node))
 
-    def _subquery(self, node: exp.Subquery) -> Plan:
-        try:
+    def _subquery(self, node: exp.Subquery, beside: Scope) -> Plan:
+        unseen = [*beside.relations, *self.scope.relations]
+        with explaining(unseen, "a subquery in FROM cannot see the streams beside it"):
             return self.statement.query(node.this, self.outer, self.tables)
-        except BindError as error:
-            for relation in self.scope.relations:
-                if error.diagnostic.message.startswith(f'"{relation.name}" is not a stream'):
-                    raise BindError(
-                        error.diagnostic.message,
-                        error.diagnostic.span,
-                        "a subquery in FROM cannot see the streams beside it",
-                    ) from None
-            raise
 
     def _stream(self, node: exp.Expression, name: Name) -> tuple[Plan, Relation]:
         for table, plan in self.tables.items():
@@ -179,14 +190,9 @@ class FromBinder:
         """`plan` under its alias (or `name`), with its window, and the names it offers."""
         alias, columns = _alias_of(node)
         plan = without_arrival(plan)
-        names = [field.name for field in plan.schema]
+        names = distinct_names([field.name for field in plan.schema])
         if columns:
-            if len(columns) != len(names):
-                raise BindError(
-                    f"the alias names {len(columns)} columns, but there are {len(names)}",
-                    span_of(node.args["alias"]),
-                )
-            names = columns
+            names = column_list(columns, len(names), "the alias", span_of(node.args["alias"]))
         qualifier = self.statement.fresh(alias or name or "subquery")
         plan = rename(plan, [(qualifier, column) for column in names])
         described = f'{kind} "{alias or name}"' if alias or name else f"the {kind}"
@@ -195,7 +201,7 @@ class FromBinder:
 
     # --- joins -----------------------------------------------------------------------------------
 
-    def _join(self, left: Plan, node: exp.Expression) -> Plan:
+    def _join(self, left: Plan, node: exp.Expression, beside: Scope) -> Plan:
         understood = ("this", "side", "kind", "method", "on", "using")
         refuse_others(node, understood, "a join")
         side, kind = str(node.args.get("side") or ""), str(node.args.get("kind") or "")
@@ -205,7 +211,7 @@ class FromBinder:
             words = " ".join(word for word in (method, side, kind) if word)
             raise BindError(f"{words} JOIN is not supported", span_of(node))
         before = list(self.scope.relations)
-        right = self._item(node.this)
+        right = self._item(node.this, beside)
         added = self.scope.relations[len(before) :]
         plan = Join(left, right, join_kind)
         if using := self._using(node, method == "NATURAL", before, added):
@@ -229,9 +235,10 @@ class FromBinder:
         added: list[Relation],
     ) -> list[Name]:
         if natural:
-            left = [c.name for relation in before for c in visible(relation.columns)]
+            left = {c.name.lower(): c.name for r in before for c in visible(r.columns)}
             right = {c.name.lower() for relation in added for c in visible(relation.columns)}
-            return [Name(name, span=span_of(node)) for name in left if name.lower() in right]
+            common = [name for folded, name in left.items() if folded in right]
+            return [Name(name, span=span_of(node)) for name in common]
         return [name_of(item) for item in node.args.get("using") or []]
 
     def _join_using(
@@ -245,15 +252,17 @@ class FromBinder:
         for name in names:
             left = Scope(before, self.scope.merged).resolve(name, None)
             right = Scope(added).resolve(name, None)
-            matches.append(binder.call("=", left, right))
+            matches.append(binder.call("=", left, right, span=name.span))
             if plan.kind is JoinKind.RIGHT:
                 value = right
             elif plan.kind is JoinKind.FULL:
                 value = binder.call("coalesce", left, right)
             else:
                 value = left
-            keys = frozenset(c.key for c in (left, right) if hasattr(c, "key"))
-            merged.append(Merged(name.text, value, keys))
+            columns = [part for side in (left, right) for part in walk(side)]
+            keys = frozenset(part.key for part in columns if isinstance(part, Column))
+            replaced = [m.parts for m in self.scope.merged if name.matches(m.name)]
+            merged.append(Merged(name.text, value, keys.union(*replaced)))
         if plan.kind not in (JoinKind.SEMI, JoinKind.ANTI):
             kept = [m for m in self.scope.merged if not any(n.matches(m.name) for n in names)]
             self.scope.merged = kept + merged
@@ -266,6 +275,59 @@ class FromBinder:
             replace(relation, columns=tuple(fields.get(c.key, c) for c in relation.columns))
             for relation in self.scope.relations
         ]
+
+        def padded(part: Expression) -> Expression:
+            return fields[part.key].column if isinstance(part, Column) else part
+
+        self.scope.merged = [
+            replace(merged, expression=rewrite(merged.expression, padded))
+            for merged in self.scope.merged
+        ]
+
+
+def _is_bracket(node: exp.Expression) -> bool:
+    """Whether a bracket in FROM holds references, not a query."""
+    if not isinstance(node, exp.Subquery):
+        return False
+    while isinstance(node, exp.Subquery):
+        node = node.this
+    return isinstance(node, exp.Table)
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """The names, the second of two equal ones with a number, as in `a`, `a_1`."""
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        candidate, number = name, 0
+        while candidate.lower() in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate.lower())
+        result.append(candidate)
+    return result
+
+
+def column_list(columns: list[str], width: int, owner: str, span: Span | None) -> list[str]:
+    """The columns that `AS t(a, b)` or `WITH t(a, b)` names: as many as there are, each once."""
+    if len(columns) != width:
+        raise BindError(f"{owner} names {len(columns)} columns, but there are {width}", span)
+    for number, column in enumerate(columns):
+        if column.lower() in [other.lower() for other in columns[:number]]:
+            raise BindError(f'{owner} names column "{column}" twice', span)
+    return columns
+
+
+@contextmanager
+def explaining(unseen: list[Relation], help: str) -> Iterator[None]:
+    """Add help to an error about a name that exists, but cannot be seen from here."""
+    try:
+        yield
+    except BindError as error:
+        message = error.diagnostic.message
+        if any(r.name and message.startswith(f'"{r.name}" is not a stream') for r in unseen):
+            raise BindError(message, error.diagnostic.span, help) from None
+        raise
 
 
 def _alias_of(node: exp.Expression) -> tuple[str, list[str]]:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from millstream import types
 from millstream.catalog import Catalog
-from millstream.errors import BindError, did_you_mean, one_of
+from millstream.errors import BindError, Span, did_you_mean, one_of
 from millstream.logical import aggregates, functions
 from millstream.logical.expressions import Call, Cast, Expression, Literal
 from millstream.logical.functions import SignatureError
@@ -165,9 +165,15 @@ class ScalarBinder:
             return value
         return None
 
-    def call(self, name: str, *arguments: Expression, at: exp.Expression | None = None) -> Call:
+    def call(
+        self,
+        name: str,
+        *arguments: Expression,
+        at: exp.Expression | None = None,
+        span: Span | None = None,
+    ) -> Call:
         """The call of a built-in function or one of the user's, arguments cast as it needs them."""
-        span = span_of(at) if at is not None else None
+        span = span_of(at) if at is not None else span
         user = self.catalog.functions.get(name)
         if user is not None:
             return Call(name, arguments, user.returns)
@@ -188,7 +194,7 @@ class ScalarBinder:
         except SignatureError as error:
             one_type = "one type" in str(error)
             help = "cast one of them with CAST(… AS …)" if one_type else None
-            raise BindError(str(error), span, help) from None
+            raise BindError(str(error).replace('"case"', "CASE"), span, help) from None
         return Call(
             function.name,
             tuple(map(self.cast, arguments, signature.arguments)),

@@ -80,17 +80,26 @@ class Scope:
         raise self._unknown(name, table)
 
     def _own(self, name: Name, table: Name | None) -> Expression | None:
-        if table is None:
-            for merged in self.merged:
-                if name.matches(merged.name):
-                    return merged.expression
+        merged = [m for m in self.merged if table is None and name.matches(m.name)]
+        hidden = {key for m in merged for key in m.parts}
         relations = [r for r in self.relations if table is None or table.matches(r.name)]
         candidates = [
             (relation, column)
             for relation in relations
             for column in relation.columns
-            if name.matches(column.name) and not column.name.startswith("$")
+            if name.matches(column.name)
+            and not column.name.startswith("$")
+            and column.key not in hidden
         ]
+        if len(merged) == 1 and not candidates:
+            return merged[0].expression
+        if merged:
+            raise BindError(
+                f'column "{name.text}" is ambiguous: USING or NATURAL made one of it, and there '
+                "are others",
+                name.span,
+                "write it with the name of a stream before it",
+            )
         if len(candidates) > 1:
             owners = _owners([relation for relation, _ in candidates])
             first = candidates[0][0].name

@@ -47,7 +47,7 @@ from millstream.sql.ordering import (
     whole_number,
 )
 from millstream.sql.parser import STREAM_FUNCTIONS
-from millstream.sql.references import FromBinder
+from millstream.sql.references import FromBinder, distinct_names
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.subqueries import exactly_one_row
@@ -204,7 +204,7 @@ class SelectBinder:
                     raise BindError(f"{word} is not supported in GROUP BY", span_of(key))
         inner = InputBinder(self, "GROUP BY")
         keys = [self._key(node, items, inner) for node in (group.expressions if group else [])]
-        return self._aggregated(_unique(keys), calls)
+        return self._aggregated(_unique(keys), calls, inner)
 
     def _key(self, node: exp.Expression, items: list[exp.Expression], inner: ScalarBinder) -> Named:
         """A grouping expression: a number or an alias of the select list stands for its item."""
@@ -234,8 +234,10 @@ class SelectBinder:
                     return item.this
         return node
 
-    def _aggregated(self, keys: list[Named], calls: list[exp.Expression]) -> GroupedBinder:
-        inner = InputBinder(self, "an aggregate")
+    def _aggregated(
+        self, keys: list[Named], calls: list[exp.Expression], inner: InputBinder
+    ) -> GroupedBinder:
+        inner.place = "an aggregate"
         bound = [bind_aggregate(node, inner, self.order) for node in calls]
         outputs: dict[AggregateCall, Named] = {}
         for call in bound:
@@ -257,10 +259,8 @@ class SelectBinder:
             carried = with_arrival(self.plan)
             assert carried is not None
             self.plan = carried
-        return [
-            Named(expression, name)
-            for (_, expression), name in zip(pairs, _distinct_names(pairs), strict=True)
-        ]
+        names = distinct_names([name for name, _ in pairs])
+        return [Named(expression, name) for (_, expression), name in zip(pairs, names, strict=True)]
 
     def _item_outputs(
         self, item: exp.Expression, binder: HostedBinder
@@ -288,7 +288,7 @@ class SelectBinder:
         distinct = self.node.args.get("distinct")
         if distinct is not None:
             refuse_others(distinct, (), "SELECT DISTINCT")
-        limit = limit_of(self.node)
+        limit = limit_of(self.node, self.statement.parameters)
         if limit is None:
             plan: Plan = Map(self.plan, tuple(outputs))
             return Distinct(plan) if distinct is not None else plan
@@ -337,20 +337,6 @@ def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
 
 def _unaliased(node: exp.Expression) -> exp.Expression:
     return node.this if isinstance(node, exp.Alias) else node
-
-
-def _distinct_names(pairs: list[tuple[str, Expression]]) -> list[str]:
-    """Output names; the second of two equal ones gets a number, as in `a`, `a_1`."""
-    taken: set[str] = set()
-    names = []
-    for name, _ in pairs:
-        candidate, number = name, 0
-        while candidate.lower() in taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        taken.add(candidate.lower())
-        names.append(candidate)
-    return names
 
 
 def _unique(keys: list[Named]) -> list[Named]:

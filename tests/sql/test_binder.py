@@ -1,0 +1,101 @@
+"""What names, groups and joins mean, at one instant over tiny streams."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import millstream as ms
+
+
+@pytest.fixture(scope="module")
+def session() -> ms.Session:
+    session = ms.Session()
+    session.stream("A", [(1, 1, 10), (1, 2, 20), (1, None, 30)], "t", schema=columns("txy"))
+    session.stream("B", [(1, 1, 100), (1, 1, 101), (1, 3, 102)], "t", schema=columns("txz"))
+    session.stream("C", [(1, 1, 7), (1, 4, 8)], "t", schema=columns("txw"))
+    session.stream("E", [], "t", schema=columns("txv"))
+    return session
+
+
+def columns(names: str) -> dict[str, str]:
+    return dict.fromkeys(names, "BIGINT")
+
+
+def rows(session: ms.Session, text: str, **parameters: object) -> list[tuple[object, ...]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = session.sql(text, **parameters).snapshot(1)
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # An aggregate below a form that is written in other words.
+        ("SELECT CASE COUNT(*) WHEN 3 THEN 'a' ELSE 'b' END FROM A", [("a",)]),
+        ("SELECT COUNT(*) IS DISTINCT FROM 3, isnotnull(MAX(x)) FROM A", [(False, True)]),
+        ("SELECT COUNT(*) NOT IN (1, 2), MAX(x) NOT BETWEEN 1 AND 2 FROM A", [(True, False)]),
+        # A comma binds less tightly than JOIN; CROSS JOIN does not.
+        ("SELECT C.w FROM E, B RIGHT JOIN C ON B.x = C.x", []),
+        ("SELECT C.w FROM E CROSS JOIN B RIGHT JOIN C ON B.x = C.x", [(7,), (8,)]),
+        ("SELECT A.y FROM A, (SELECT x FROM B) q LEFT JOIN C ON q.x = C.x WHERE A.x = q.x",
+         [(10,), (10,)]),
+        # Inner names hide outer ones, however they are spelt.
+        ("WITH K AS (SELECT x FROM A) "
+         "SELECT * FROM (WITH k AS (SELECT z FROM B) SELECT * FROM k) AS q",
+         [(100,), (101,), (102,)]),
+        # Grouping by a subquery, and HAVING by an alias.
+        ("SELECT (SELECT MAX(z) FROM B WHERE B.x = A.x) AS m, COUNT(*) FROM A GROUP BY 1",
+         [(None, 2), (101, 1)]),
+        ("SELECT (SELECT MAX(z) FROM B WHERE B.x = A.x) AS m, COUNT(*) FROM A GROUP BY m",
+         [(None, 2), (101, 1)]),
+        ("SELECT x, COUNT(*) AS n FROM B GROUP BY x HAVING n > 1", [(1, 2)]),
+        # Brackets in FROM.
+        ("SELECT A.y FROM ((A)), ((SELECT w FROM C)) c WHERE A.x = 1", [(10,), (10,)]),
+    ],
+)  # fmt: skip
+def test_answer(session: ms.Session, text: str, expected: list[tuple[object, ...]]) -> None:
+    assert rows(session, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT * FROM A JOIN B USING (x) JOIN C USING (x)", "x t y t_1 z t_2 w"),
+        ("SELECT * FROM A FULL JOIN B USING (x) FULL JOIN C USING (x)", "x t y t_1 z t_2 w"),
+        ("SELECT * FROM A NATURAL JOIN B NATURAL JOIN C", "t x y z w"),
+        ("SELECT * FROM (A LEFT JOIN B ON A.x = B.x) AS ab", "t x y t_1 x_1 z"),
+    ],
+)
+def test_columns_of_star(session: ms.Session, text: str, names: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert session.sql(text).schema.names == names.split()
+
+
+def test_the_second_of_two_equal_names_has_its_own_values(session: ms.Session) -> None:
+    found = rows(session, "SELECT x, x_1 FROM (A LEFT JOIN B ON A.x = B.x) AS ab")
+    assert found == [(None, None), (1, 1), (1, 1), (2, None)]
+
+
+def test_limit_takes_a_parameter(session: ms.Session) -> None:
+    assert rows(session, "SELECT y FROM A ORDER BY y DESC LIMIT :n", n=2) == [(20,), (30,)]
+
+
+def test_a_column_that_an_outer_join_pads_may_be_null() -> None:
+    """NOT IN must count the padded NULL, although the column is declared NOT NULL."""
+    session = ms.Session()
+    data = {"l": [(1, 1)], "r": [(1, 1)], "c": [(1, 9)], "d": [(1, 5)]}
+    session.source("memory", lambda name: data[name])
+    for name in data:
+        session.sql(
+            f"CREATE STREAM {name} (t BIGINT, {'xxkd'['lrcd'.index(name)]} BIGINT NOT NULL) "
+            f"SOURCE memory('{name}') ORDERED BY t"
+        )
+    text = (
+        "SELECT x, k FROM l JOIN r USING (x) RIGHT JOIN c ON l.x = c.k "
+        "WHERE x NOT IN (SELECT d FROM d)"
+    )
+    assert rows(session, text) == []
