@@ -514,7 +514,7 @@ DATA_ERRORS: list[tuple[str, dict[str, Any], str]] = [
     (
         "numbers instead of rows",
         {"data": [1, 2], "time": "t", "schema": {"t": "BIGINT"}},
-        'error: stream "s", row 1: expected 1 values, found 1',
+        'error: stream "s", row 1: expected 1 value, found 1',
     ),
     (
         "a type that does not exist",
@@ -614,7 +614,7 @@ def test_a_decoder_makes_rows() -> None:
          "error: stream \"s\", row 1: 'x' in column \"t\" is not BIGINT"),
         (lambda *a, **o: [{"t": None, "x": 1}],
          'error: stream "s", row 1: column "t" is NOT NULL'),
-        (lambda *a, **o: [{"x": 1}], 'error: stream "s", row 1: column "t" is NOT NULL'),
+        (lambda *a, **o: [{"x": 1}], 'error: stream "s": the data has no column "t"'),
     ],
 )  # fmt: skip
 def test_a_connector_that_fails(connect: Callable[..., Any], expected: str) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from millstream.errors import CatalogError, Span, listed, one_of
 from millstream.logical.evaluate import UserAggregate, UserFunction
-from millstream.logical.plan import Field, Lifetime, Plan, Schema, Source
+from millstream.logical.expressions import AggregateCall, Call
+from millstream.logical.plan import Field, Lifetime, Plan, Schema, Source, expressions
 from millstream.logical.time import TimeDomain
 from millstream.sql.statements import Connector
 from millstream.sql.tokens import Name
@@ -128,6 +129,12 @@ class Catalog:
         queries = [query.name for query in self._queries.values() if stream in query.depends_on]
         return derived + queries
 
+    def users_of_function(self, function: str) -> list[str]:
+        """The derived streams and queries that call a function of the user's."""
+        plans = {s.name: s.plan for s in self._streams.values() if isinstance(s, DerivedStream)}
+        plans |= {query.name: query.plan for query in self._queries.values()}
+        return [name for name, plan in plans.items() if _calls(plan, function)]
+
     # --- queries ---------------------------------------------------------------------------------
 
     @property
@@ -141,7 +148,7 @@ class Catalog:
         raise CatalogError(
             f'query "{name.text}" does not exist',
             name.span,
-            one_of(name.text, [query.name for query in self._queries.values()], "query"),
+            one_of(name.text, [q.name for q in self._queries.values()], "query", "queries"),
         )
 
     def add_query(self, query: RegisteredQuery) -> None:
@@ -163,6 +170,14 @@ class Catalog:
 
     def new_query_name(self) -> str:
         return next(name for name in _query_names() if name not in self._queries)
+
+
+def _calls(plan: Plan, function: str) -> bool:
+    return any(
+        isinstance(part, Call | AggregateCall) and part.function == function
+        for node in plan.walk()
+        for part in expressions(node)
+    )
 
 
 def _query_names() -> Iterator[str]:

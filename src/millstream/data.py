@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from millstream import types
 from millstream.catalog import Stream
-from millstream.errors import DataError
+from millstream.errors import BindError, DataError
 from millstream.logical.elements import Element
 from millstream.logical.plan import Field, Lifetime, Schema
 from millstream.logical.time import INFINITY, plus
+from millstream.sql.scope import check_name
+from millstream.sql.tokens import Name
 from millstream.values import to_plain
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.
@@ -43,12 +45,10 @@ def table_of(data: object, schema: Schema | None, stream: str) -> pa.Table:
 
 def _table_of_rows(rows: list[Any], schema: Schema | None, stream: str) -> pa.Table:
     if rows and all(isinstance(row, pa.RecordBatch | pa.Table) for row in rows):
-        tables = [pa.table(row) if isinstance(row, pa.Table) else pa.Table.from_batches([row])
-                  for row in rows]  # fmt: skip
+        tables = [r if isinstance(r, pa.Table) else pa.Table.from_batches([r]) for r in rows]
         return pa.concat_tables(tables)
-    if rows and all(isinstance(row, Mapping) for row in rows):
-        names = [field.name for field in schema] if schema else list(rows[0])
-        rows = [tuple(row.get(name) for name in names) for row in rows]
+    if any(isinstance(row, Mapping) for row in rows):
+        names, rows = _rows_of_mappings(rows, schema, stream)
     elif schema is not None:
         names = [field.name for field in schema]
     else:
@@ -58,25 +58,60 @@ def _table_of_rows(rows: list[Any], schema: Schema | None, stream: str) -> pa.Ta
         )
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(names):
+            noun = "value" if len(names) == 1 else "values"
             raise DataError(
-                f'stream "{stream}", row {number}: expected {len(names)} values, found {row!r}'
+                f'stream "{stream}", row {number}: expected {len(names)} {noun}, found {row!r}'
             )
     columns = []
     for index, name in enumerate(names):
         wanted = schema[index].type if schema else None
         values = [row[index] for row in rows]
         try:
-            columns.append(pa.array(values, wanted))
+            columns.append(_array(values, wanted))
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             raise _bad_value(stream, name, wanted, values) from None
     return pa.table(columns, names=names)
+
+
+def _rows_of_mappings(
+    rows: list[Any], schema: Schema | None, stream: str
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The names of the columns and the rows as tuples; a key that a row lacks is NULL there."""
+    keys: dict[str, None] = {}
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise DataError(f'stream "{stream}", row {number}: expected a mapping, found {row!r}')
+        keys.update(dict.fromkeys(row))
+    if schema is None:
+        return list(keys), [tuple(row.get(key) for key in keys) for row in rows]
+    found = [_column_named(list(keys), field.name, stream) for field in schema]
+    return [f.name for f in schema], [tuple(row.get(key) for key in found) for row in rows]
+
+
+def _column_named(names: list[str], wanted: str, stream: str) -> str:
+    """The name in the data of a declared column: the same, or the only one but for case."""
+    if wanted in names:
+        return wanted
+    alike = [name for name in names if name.lower() == wanted.lower()]
+    if len(alike) != 1:
+        raise DataError(f'stream "{stream}": the data has no column "{wanted}"')
+    return alike[0]
+
+
+def _array(values: list[Any], wanted: pa.DataType | None) -> pa.Array:
+    """An Arrow array; ValueError where a fraction would be cut off."""
+    if wanted is not None and types.is_integral(wanted):
+        for value in values:
+            if isinstance(value, float) and not value.is_integer():
+                raise ValueError(value)
+    return pa.array(values, wanted)
 
 
 def _bad_value(stream: str, name: str, wanted: pa.DataType | None, values: list[Any]) -> DataError:
     """Say which row does not fit."""
     for number, value in enumerate(values, 1):
         try:
-            pa.array([value], wanted)
+            _array([value], wanted)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             type_name = types.sql_name(wanted) if wanted is not None else "any type"
             return DataError(
@@ -89,10 +124,6 @@ def schema_of(table: pa.Table, stream: str) -> Schema:
     """The columns of a table in our types."""
     fields: list[Field] = []
     for field in table.schema:
-        if any(field.name.lower() == other.name.lower() for other in fields):
-            raise DataError(f'stream "{stream}" has two columns named "{field.name}"')
-        if field.name.startswith("$"):
-            raise DataError(f'stream "{stream}": the name of a column cannot begin with "$"')
         try:
             fields.append(Field(field.name, types.from_arrow(field.type)))
         except ValueError as error:
@@ -100,15 +131,25 @@ def schema_of(table: pa.Table, stream: str) -> Schema:
     return tuple(fields)
 
 
+def check_columns(columns: Schema, stream: str) -> None:
+    """Refuse names that SQL could not use."""
+    for number, column in enumerate(columns):
+        if any(column.name.lower() == other.name.lower() for other in columns[:number]):
+            raise DataError(f'stream "{stream}" has two columns named "{column.name}"')
+        try:
+            check_name(Name(column.name))
+        except BindError as error:
+            raise DataError(f'stream "{stream}": {error.diagnostic.message}') from None
+
+
 def elements_of(stream: Stream, table: pa.Table) -> list[Element]:
     """The rows of a table as elements, in the stream's order: by time, then as they stand."""
     columns = []
     for field in stream.columns:
-        if field.name not in table.column_names:
-            raise DataError(f'stream "{stream.name}": the data has no column "{field.name}"')
-        _check_whole_microseconds(stream, field, table.column(field.name))
+        column = table.column(_column_named(table.column_names, field.name, stream.name))
+        _check_whole_microseconds(stream, field, column)
         try:
-            columns.append(to_plain(table.column(field.name), field.type))
+            columns.append(to_plain(column, field.type))
         except (ValueError, pa.ArrowException) as error:
             raise DataError(
                 f'stream "{stream.name}", column "{field.name}" is not '

@@ -134,12 +134,14 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     return f'did you mean "{by_folded[near[0]]}"?' if near else None
 
 
-def one_of(name: str, candidates: Iterable[str], what: str) -> str | None:
+def one_of(
+    name: str, candidates: Iterable[str], what: str, plural: str | None = None
+) -> str | None:
     """Help for an unknown name: the nearest one, or all of them where they are few."""
     candidates = list(candidates)
     near = did_you_mean(name, candidates)
     if near is None and 0 < len(candidates) <= 8:
-        verb = f"{what} is" if len(candidates) == 1 else f"{what}s are"
+        verb = f"{what} is" if len(candidates) == 1 else f"{plural or what + 's'} are"
         return f"the {verb} {listed(candidates)}"
     return near
 

@@ -13,9 +13,10 @@ from millstream import types
 from millstream.catalog import RegisteredQuery
 from millstream.data import LAST_TIMESTAMP
 from millstream.errors import Diagnostic, NotYetError, QueryError
+from millstream.logical.analysis import given_anew
 from millstream.logical.elements import Element, row_key
 from millstream.logical.functions import EvaluationError, cast
-from millstream.logical.plan import Plan, Rstream, Schema
+from millstream.logical.plan import Plan, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
@@ -43,6 +44,7 @@ class Query:
         self.sink = sink
         self.emit = emit
         self.warnings = warnings
+        self._draws: dict[tuple[int, tuple[object, ...]], object] = {}
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[tuple[object, ...], str]] = []
 
@@ -52,6 +54,7 @@ class Query:
 
     def named(self, name: str) -> Query:
         """The query itself, under a name of your own instead of the generated one."""
+        self._check_registered()
         self._session._rename(self, name)
         return self
 
@@ -102,12 +105,18 @@ class Query:
         rows = sorted(bag.elements(), key=row_key)
         return _table(self.plan.schema, rows)
 
+    def _check_registered(self) -> None:
+        if self._session.queries.get(self.name) is not self:
+            raise QueryError(f'query "{self.name}" was dropped')
+
     def _reference(self) -> Reference:
+        self._check_registered()
         return Reference(
             self.plan,
             self._session._inputs(self.plan),
             self._session.catalog.functions,
             self._session.catalog.aggregates,
+            self._draws,
         )
 
     def _note_errors(self, reference: Reference) -> None:
@@ -136,8 +145,9 @@ class Query:
         )
 
     def _final(self, elements: list[Element]) -> pa.Table:
-        if isinstance(self.plan, Rstream):
-            elements = [piece for e in elements for piece in _granules(e, self.plan.granule)]
+        granule = given_anew(self.plan)
+        if granule is not None:
+            elements = [piece for e in elements for piece in _granules(e, granule)]
         pieces = [element for element in elements for _ in range(element.weight)]
         table = _table(self.plan.schema, [piece.row for piece in pieces])
         table = table.append_column("valid_from", self._times([p.start for p in pieces]))

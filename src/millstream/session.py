@@ -22,7 +22,7 @@ from sqlglot.errors import SqlglotError
 
 from millstream import types
 from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
-from millstream.data import elements_of, schema_of, table_of
+from millstream.data import check_columns, elements_of, schema_of, table_of
 from millstream.errors import (
     BindError,
     CatalogError,
@@ -33,10 +33,10 @@ from millstream.errors import (
     ParseError,
     QueryError,
     did_you_mean,
+    listed,
     located,
     render,
 )
-from millstream.logical import aggregates, functions
 from millstream.logical.elements import Element
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Field, Plan, Schema, Source
@@ -44,8 +44,10 @@ from millstream.logical.time import MICROSECONDS, TIMESTAMP_TIME, TimeDomain, un
 from millstream.query import Query
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
+from millstream.sql.calls import is_free_name
 from millstream.sql.clauses import UNITS, Duration, parse_duration
 from millstream.sql.parser import parse
+from millstream.sql.scope import check_name
 from millstream.sql.tokens import Name
 from millstream.sql.windows import chronons
 
@@ -103,10 +105,15 @@ class Session:
         (dictionaries, or tuples with `schema`). `time` names the column that orders it, or the two
         columns between which each row is valid. Rows are sorted by time first.
         """
+        if not isinstance(name, str) or not name:
+            raise DataError(f"a stream needs a name, not {name!r}")
         declared = None if schema is None else _declared_schema(schema)
         table = table_of(data, declared, name)
         columns = declared if declared is not None else schema_of(table, name)
+        check_columns(columns, name)
         times = () if time is None else (time,) if isinstance(time, str) else tuple(time)
+        if len(times) > 2:
+            raise DataError("time names one column, or the two between which a row is valid")
         domain = _domain(columns, [Name(column) for column in times], unit, name)
         stream = Stream(
             name,
@@ -134,7 +141,7 @@ class Session:
         self, name: str, function: Callable[..., pa.Array], *, returns: str | pa.DataType
     ) -> None:
         """Register a scalar function: pyarrow arrays in, one pyarrow array of that length out."""
-        self._check_function_name(name)
+        self._check_function_name(name, self.catalog.aggregates)
         result = _type(returns)
         self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, result)
 
@@ -150,17 +157,23 @@ class Session:
     ) -> None:
         """Register an aggregate: `init(value…)` makes a partial aggregate of one row, `merge` joins
         two of them in any order, `eval` gives the value; `remove` undoes a merge."""
-        self._check_function_name(name)
+        self._check_function_name(name, self.catalog.functions)
         self.catalog.aggregates[name.lower()] = UserAggregate(
             name.lower(), init, merge, eval, _type(returns), remove
         )
 
-    def _check_function_name(self, name: str) -> None:
+    def _check_function_name(self, name: str, others: Mapping[str, object]) -> None:
         if not name.isidentifier():
             raise CatalogError(f'"{name}" is not a name for a function')
-        taken = functions.lookup(name.lower()) or aggregates.lookup(name.lower())
-        if taken is not None:
+        if not is_free_name(name):
             raise CatalogError(f'function "{name}" is built in', help="choose another name")
+        if name.lower() in others:
+            raise CatalogError(f'"{name}" names a function and an aggregate already')
+        users = self.catalog.users_of_function(name.lower())
+        if users:
+            raise CatalogError(
+                f'function "{name}" is in use by {listed(users)}', help="drop what uses it first"
+            )
 
     # --- statements ------------------------------------------------------------------------------
 
@@ -312,12 +325,14 @@ class Session:
         connect, decode = found
         try:
             data = connect(*stream.connector.values, **dict(stream.connector.options))
-            rows = data if decode is None else [decode(item) for item in data]
+            if decode is not None:
+                data = [decode(item) for item in data]
+            table = table_of(data, stream.columns, name)
         except MillstreamError:
             raise
         except Exception as error:  # whatever the connector raises is told as the stream's error
             raise DataError(f'stream "{name}" cannot be read: {error}') from error
-        return elements_of(stream, table_of(rows, stream.columns, name))
+        return elements_of(stream, table)
 
 
 def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> None:
@@ -333,8 +348,7 @@ def _declared(statement: syntax.CreateStream) -> Stream:
     for column in statement.columns:
         if any(column.name.text.lower() == other.name.lower() for other in columns):
             raise BindError(f'column "{column.name.text}" is declared twice', column.name.span)
-        if column.name.text.startswith("$"):
-            raise BindError('the name of a column cannot begin with "$"', column.name.span)
+        check_name(column.name)
         columns.append(Field(column.name.text, column.type, nullable=column.nullable))
     ordering, validity = statement.ordering, statement.validity
     times: list[Name] = []
@@ -414,7 +428,7 @@ def _length(value: str | int | None, domain: TimeDomain, what: str) -> int | Non
 
 def _declared_schema(schema: Mapping[str, str | pa.DataType] | pa.Schema) -> Schema:
     if isinstance(schema, pa.Schema):
-        schema = {field.name: field.type for field in schema}
+        return tuple(Field(f.name, _type(f.type), nullable=f.nullable) for f in schema)
     return tuple(Field(name, _type(given)) for name, given in schema.items())
 
 

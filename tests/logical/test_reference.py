@@ -522,13 +522,21 @@ def test_a_row_that_cannot_be_evaluated_is_left_out_and_noted_once(
     assert evaluated.errors == DIVIDED
 
 
-def test_a_pair_that_cannot_be_evaluated_does_not_match() -> None:
-    plan = "Join kind=left on=10 / S.n > R.n\n  Source stream=S\n  Source stream=R"
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("inner", ["('b', 5, 'c', 1) [1, 2) 1"]),
+        ("left", ["('b', 5, 'c', 1) [1, 2) 1"]),
+        ("semi", ["('b', 5) [1, 2) 1"]),
+        ("anti", []),
+    ],
+)
+def test_a_pair_that_cannot_be_evaluated_is_no_match_and_no_lack_of_one(
+    kind: str, expected: list[str]
+) -> None:
+    plan = f"Join kind={kind} on=10 / S.n > R.n\n  Source stream=S\n  Source stream=R"
     evaluated = reference(plan, S=[at(1, "a", 0), at(1, "b", 5)], R=[at(1, "c", 1)])
-    assert list(map(str, evaluated.result())) == [
-        "('a', 0, None, None) [1, 2) 1",
-        "('b', 5, 'c', 1) [1, 2) 1",
-    ]
+    assert list(map(str, evaluated.result())) == expected
     assert evaluated.errors == {(("a", 0, "c", 1), "division by zero"): None}
 
 

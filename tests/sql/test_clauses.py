@@ -19,7 +19,7 @@ from millstream.sql.clauses import (
     Window,
     parse_duration,
 )
-from millstream.sql.tokens import Cursor, Name, tokenize
+from millstream.sql.tokens import Cursor, Name, QualifiedName, tokenize
 
 
 def reader(text: str, **parameters: object) -> ClauseReader:
@@ -62,7 +62,9 @@ WINDOWS = {
     "PARTITION BY a, `b c` ROWS 1": Window(
         "ROWS", Count(1), None, (Name("a"), Name("b c", quoted=True))
     ),
-    "PARTITION BY Bid.auction ROWS 10": Window("ROWS", Count(10), None, AUCTION),
+    "PARTITION BY Bid.auction ROWS 10": Window(
+        "ROWS", Count(10), None, (QualifiedName("auction", table=Name("Bid")),)
+    ),
     "RANGE MIN 5 MINUTES, MAX 10 MINUTES": Window(
         "RANGE", of(10, "MINUTE"), minimum=of(5, "MINUTE")
     ),

@@ -92,6 +92,17 @@ def granule(plan: Plan) -> int:
             return gcd(*map(granule, plan.inputs))
 
 
+def given_anew(plan: Plan) -> int | None:
+    """The granule in which rows are given anew, where RSTREAM asks for that; filters and maps of
+    such a stream keep it."""
+    match plan:
+        case Rstream():
+            return plan.granule
+        case Filter() | Map():
+            return given_anew(plan.input)
+    return None
+
+
 def only_now(plan: Plan) -> bool:
     """Whether the plan sees nothing but the present instant of its sources."""
     if isinstance(plan, TimeWindow | CountWindow | PartitionedWindow | Granularity | Rstream):
@@ -159,8 +170,14 @@ def _held_for_ever(plan: Plan) -> Source | None:
                 if isinstance(node, Source) and not node.bounded:
                     return node
             return None
-        case Filter() | Map() | Granularity() | Distinct():
+        case Filter() | Map() | Granularity() | Distinct() | Rstream():
             return _held_for_ever(plan.input)
+        case Aggregate() if plan.keys:  # each group has a row for ever
+            return _held_for_ever(plan.input)
+        case Difference() | StrictDifference():
+            return _held_for_ever(plan.left)
+        case Intersection():
+            return _held_for_ever(plan.left) and _held_for_ever(plan.right)
         case Union() | MaxUnion():
             return _held_for_ever(plan.left) or _held_for_ever(plan.right)
         case Join():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -22,9 +22,11 @@ from millstream.logical.expressions import (
     Expression,
     Literal,
     OuterColumn,
+    walk,
 )
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import Schema
+from millstream.types import sql_name
 from millstream.values import to_arrow, to_plain
 
 Evaluator: TypeAlias = Callable[[Row], object]
@@ -42,10 +44,9 @@ class UserFunction:
         columns = [to_arrow([value], type) for value, type in zip(values, arguments, strict=True)]
         try:
             result = self.function(*columns)
-            array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
-            plain = to_plain(array.cast(self.returns), self.returns)
         except Exception as error:  # whatever the user's code raises is the row's error
             raise EvaluationError(f'function "{self.name}" failed: {error}') from error
+        plain = _returned(result, self.returns, f'function "{self.name}"')
         if len(plain) != 1:
             raise EvaluationError(f'function "{self.name}" returned {len(plain)} values for 1 row')
         return plain[0]
@@ -71,9 +72,29 @@ class UserAggregate:
             for index, row in enumerate(present):
                 one = self.init(*row)
                 partial_aggregate = one if index == 0 else self.merge(partial_aggregate, one)
-            return self.eval(partial_aggregate) if present else None
+            value = self.eval(partial_aggregate) if present else None
         except Exception as error:  # whatever the user's code raises is the group's error
             raise EvaluationError(f'aggregate "{self.name}" failed: {error}') from error
+        return _returned([value], self.returns, f'aggregate "{self.name}"')[0]
+
+
+def _returned(result: Any, returns: pa.DataType, what: str) -> list[Any]:
+    """What the user's code gave, brought to the type that it was declared to return."""
+    try:
+        array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
+        return to_plain(array.cast(returns), returns)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        given = result[0] if isinstance(result, list) and len(result) == 1 else result
+        raise EvaluationError(f"{what} gave {given!r}, which is not {sql_name(returns)}") from None
+
+
+def is_deterministic(expression: Expression) -> bool:
+    """Whether the value depends on the row alone. The user's functions are taken to be so."""
+    for part in walk(expression):
+        function = functions.lookup(part.function) if isinstance(part, Call) else None
+        if function is not None and not function.deterministic:
+            return False
+    return True
 
 
 Functions: TypeAlias = Mapping[str, UserFunction]

@@ -24,7 +24,13 @@ from typing import Any
 from millstream.errors import QueryError
 from millstream.logical.aggregates import lookup as aggregate_function
 from millstream.logical.elements import Element, Row, Snapshot, elements_of, row_key
-from millstream.logical.evaluate import Evaluator, UserAggregate, UserFunction, evaluator
+from millstream.logical.evaluate import (
+    Evaluator,
+    UserAggregate,
+    UserFunction,
+    evaluator,
+    is_deterministic,
+)
 from millstream.logical.expressions import TRUE, AggregateCall, Expression
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import (
@@ -67,11 +73,15 @@ class Reference:
         inputs: Mapping[str, Sequence[Element]],
         functions: Mapping[str, UserFunction] | None = None,
         aggregates: Mapping[str, UserAggregate] | None = None,
+        draws: dict[tuple[int, Row], object] | None = None,
     ) -> None:
         self.plan = plan
         self.inputs = inputs
         self.functions = functions or {}
         self.aggregates = aggregates or {}
+        # What functions that are not deterministic gave, by expression and row: once drawn, it
+        # stays.
+        self.draws = draws if draws is not None else {}
         self.errors: dict[tuple[Row, str], None] = {}  # rows that could not be evaluated
         starts = [
             element.start
@@ -83,7 +93,6 @@ class Reference:
         self._snapshots: dict[tuple[int, int], Snapshot] = {}
         self._changes: dict[int, list[int]] = {}
         self._evaluators: dict[tuple[int, int], Evaluator] = {}
-        self._images: dict[tuple[int, Row], Row | None] = {}
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -177,10 +186,7 @@ class Reference:
         outputs = [self._compiled(output.expression, plan.input.schema) for output in plan.outputs]
         bag: Snapshot = Counter()
         for e, n in self.snapshot(plan.input, t).items():
-            key = id(plan), e
-            if key not in self._images:  # once a row: what is random stays as it was drawn
-                self._images[key] = self._row(outputs, e)
-            image = self._images[key]
+            image = self._row(outputs, e)
             if image is not None:
                 bag[image] += n
         return bag
@@ -194,27 +200,38 @@ class Reference:
         partner; the semi-join keeps a row once however many partners it has (ours, as SQL), the
         anti-join (8.16) keeps the rest."""
         left, right = self.snapshot(plan.left, t), self.snapshot(plan.right, t)
-        pairs = [(e1, e2) for e1 in left for e2 in right if self._matches(plan, e1, e2)]
-        partnered_left = {e1 for e1, _ in pairs}
-        partnered_right = {e2 for _, e2 in pairs}
-        if plan.kind in (JoinKind.SEMI, JoinKind.ANTI):
-            wanted = plan.kind is JoinKind.SEMI
-            return Counter({e: n for e, n in left.items() if (e in partnered_left) is wanted})
+        pairs: list[tuple[Row, Row]] = []
+        failed: list[tuple[Row, Row]] = []
+        for e1 in left:
+            for e2 in right:
+                matches = self._matches(plan, e1, e2)
+                if matches is not False:
+                    (failed if matches is None else pairs).append((e1, e2))
+        if plan.kind is JoinKind.SEMI:
+            partnered = {e1 for e1, _ in pairs}
+            return Counter({e: n for e, n in left.items() if e in partnered})
+        # A row is alone if all its pairs were looked at and none matched.
+        alone_left = left.keys() - {e1 for e1, _ in pairs + failed}
+        alone_right = right.keys() - {e2 for _, e2 in pairs + failed}
+        if plan.kind is JoinKind.ANTI:
+            return Counter({e: left[e] for e in alone_left})
         bag: Snapshot = Counter()
         for e1, e2 in pairs:
             bag[e1 + e2] += left[e1] * right[e2]
         if plan.kind in (JoinKind.LEFT, JoinKind.FULL):
             nothing: Row = (None,) * len(plan.right.schema)
-            bag.update({e + nothing: n for e, n in left.items() if e not in partnered_left})
+            bag.update({e + nothing: left[e] for e in alone_left})
         if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
             nothing = (None,) * len(plan.left.schema)
-            bag.update({nothing + e: n for e, n in right.items() if e not in partnered_right})
+            bag.update({nothing + e: right[e] for e in alone_right})
         return bag
 
-    def _matches(self, plan: Join, e1: Row, e2: Row) -> bool:
+    def _matches(self, plan: Join, e1: Row, e2: Row) -> bool | None:
+        """Whether a pair satisfies the condition; None where that cannot be computed."""
         if plan.condition is None:
             return True
-        return self._value(self._compiled(plan.condition, plan.pairs), e1 + e2) is True
+        row = self._row([self._compiled(plan.condition, plan.pairs)], e1 + e2)
+        return None if row is None else row[0] is True
 
     def _aggregate(self, plan: Aggregate, t: int) -> Snapshot:
         """8.15: the aggregates of every group; 8.9 where there are no keys, with a row over
@@ -415,8 +432,19 @@ class Reference:
     def _compiled(self, expression: Expression, schema: Schema) -> Evaluator:
         key = id(expression), id(schema)
         if key not in self._evaluators:
-            self._evaluators[key] = evaluator(expression, schema, self.functions)
+            evaluate = evaluator(expression, schema, self.functions)
+            draws = not is_deterministic(expression)
+            self._evaluators[key] = self._drawn(expression, evaluate) if draws else evaluate
         return self._evaluators[key]
+
+    def _drawn(self, expression: Expression, evaluate: Evaluator) -> Evaluator:
+        def once(row: Row) -> object:
+            key = id(expression), row
+            if key not in self.draws:
+                self.draws[key] = evaluate(row)
+            return self.draws[key]
+
+        return once
 
     def _value(self, column: Evaluator, row: Row) -> object:
         """The value, or NULL and a note in `errors` where it cannot be computed."""

@@ -113,7 +113,8 @@ def literal_text(value: object, type_: pa.DataType) -> str:
         case int() if pa.types.is_duration(type_):
             return _interval_text(value)
         case Decimal():
-            return format(value, "f")
+            text = format(value, "f")
+            return text if "." in text else f"{text}."  # without a point it is an integer
     return str(value)
 
 

@@ -17,7 +17,7 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.functions import SignatureError
-from millstream.sql.calls import aggregate_of
+from millstream.sql.calls import aggregate_of, written_name
 from millstream.sql.scope import name_span_of, span_of
 
 if TYPE_CHECKING:
@@ -57,18 +57,20 @@ def bind_aggregate(
     anonymous = isinstance(node, exp.Anonymous)
     user = inner.catalog.aggregates.get(node.name.lower()) if anonymous else None
     if user is not None:
-        bound = tuple(inner.bind(argument) for argument in node.expressions)
-        return AggregateCall(user.name, bound, user.returns, filter=condition)
+        given = node.expressions
+        distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
+        bound = tuple(inner.bind(a) for a in (given[0].expressions if distinct else given))
+        return AggregateCall(user.name, bound, user.returns, distinct, condition)
     named = aggregate_of(node)
     assert named is not None
     name, arguments, distinct = named
     function = aggregates.lookup(name)
     if function is None:
-        written = node.sql(dialect="spark").split("(")[0]
+        written = written_name(node, name)
         raise BindError(
             f'function "{written}" does not exist',
             name_span_of(node),
-            did_you_mean(name, [*aggregates.names(), *inner.catalog.aggregates]),
+            did_you_mean(written, [*aggregates.names(), *inner.catalog.aggregates]),
         )
     bound = tuple(map(inner.bind, arguments))
     _check_own(node, bound)

@@ -226,7 +226,7 @@ def _check_output_names(query: Query, plan: Plan) -> None:
             raise BindError(
                 f'output column "{field.name}" has the name of a column that results bring along',
                 _item_named(query.tree, field.name) or query.span,
-                f"give it another name with AS: {field.name} AS my_{field.name}",
+                f"give it another name with AS, such as my_{field.name}",
             )
 
 

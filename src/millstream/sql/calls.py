@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import sqlglot
 from sqlglot import exp
+
+from millstream.logical import aggregates, functions
 
 Call = tuple[str, list[exp.Expression]]
 
@@ -213,6 +216,24 @@ def _over(original: exp.Expression, made: type[exp.Expression], **args: object) 
 
 def _unsupported(node: exp.Expression) -> ValueError:
     return ValueError(f'"{node.sql(dialect="spark")}" is not supported')
+
+
+def written_name(node: exp.Expression, name: str) -> str:
+    """The name of a call as one writes it in Spark, where sqlglot calls it something else."""
+    if isinstance(node, exp.Anonymous):
+        return name
+    return str(node.sql(dialect="spark")).split("(")[0].lower()
+
+
+def is_free_name(name: str) -> bool:
+    """Whether a function of the user's may have this name: it means nothing to SQL."""
+    node = sqlglot.parse_one(f"{name}(x)", dialect="spark")
+    if not isinstance(node, exp.Anonymous) or aggregate_of(node) is not None:
+        return False
+    called = call_of(node)
+    known = functions.lookup(name.lower()) or aggregates.lookup(name.lower())
+    reserved = name.upper() in ("ISTREAM", "DSTREAM", "RSTREAM")
+    return called is not None and called[0] == name.lower() and not known and not reserved
 
 
 # --- nodes that need more than a reordering ---------------------------------------------------

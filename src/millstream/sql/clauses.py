@@ -20,7 +20,7 @@ from sqlglot.tokens import TokenType
 
 from millstream.errors import ParseError, Span
 from millstream.logical.time import unit_named
-from millstream.sql.tokens import Cursor, Name, Token, tokenize
+from millstream.sql.tokens import Cursor, Name, QualifiedName, Token, tokenize
 
 UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
 
@@ -177,11 +177,12 @@ class ClauseReader:
         return Window(frame, size, slide, partition, minimum, start.to(end.span))
 
     def _partition_column(self) -> Name:
-        """A column, which may be written with the stream's name or alias before it."""
+        """A column, which may have the name of its stream before it."""
         name = self.cursor.name("a column")
-        while self.cursor.accept("."):
-            name = self.cursor.name("a column")
-        return name
+        if not self.cursor.accept("."):
+            return name
+        column = self.cursor.name("a column")
+        return QualifiedName(column.text, column.quoted, column.span, name)
 
     def _unbounded(self) -> Unbounded | None:
         span = self.cursor.span
@@ -290,7 +291,8 @@ class ClauseReader:
             return Duration(Fraction(value), self._unit(), span)
         if isinstance(value, str):
             try:
-                return parse_duration(value, span)
+                duration = parse_duration(value, span)
+                return duration if duration.unit else replace(duration, unit=self._unit())
             except ParseError as error:
                 help = error.diagnostic.help
                 raise ParseError(f'{described} is not a duration: "{value}"', span, help) from None

@@ -18,6 +18,8 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 def literal_of(value: object) -> Expression:
     """A Python value as an expression; TypeError or OverflowError if no type of ours holds it."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
     match value:
         case None:
             return Literal(None, pa.null())
@@ -39,16 +41,20 @@ def literal_of(value: object) -> Expression:
         case bytes():
             return Literal(value, types.BINARY)
         case Decimal():
+            if not value.is_finite():
+                raise TypeError(value)
             text = format(value, "f")
             _, digits, exponent = Decimal(text).as_tuple()
             scale = max(-int(exponent), 0)
-            if not value.is_finite() or max(len(digits), scale) > 38:
+            if max(len(digits), scale) > 38:
                 raise TypeError(value)
             exact = pa.decimal128(max(len(digits), scale), scale)
             if scale == 0:  # without a point it would be read as an integer
                 return Cast(Literal(text, types.STRING), exact)
             return Literal(Decimal(text), exact)
         case datetime.datetime():
+            if getattr(value, "nanosecond", 0):  # pandas has them
+                raise TypeError(value)
             text = functions.to_string(microseconds_of(value), types.TIMESTAMP)
             return Cast(Literal(text, types.STRING), types.TIMESTAMP)
         case datetime.date():

@@ -32,7 +32,14 @@ from millstream.sql.clauses import (
 from millstream.sql.complaints import syntax_error
 from millstream.sql.definitions import DefinitionReader
 from millstream.sql.shape import QueryShape
-from millstream.sql.statements import Query, Select, Statement, attach_clauses, clauses_of
+from millstream.sql.statements import (
+    Query,
+    Select,
+    Statement,
+    attach_clauses,
+    clauses_of,
+    mark_comma,
+)
 from millstream.sql.tokens import Cursor, Token, tokenize
 
 # sqlglot logs what it cannot parse; we raise instead.
@@ -183,16 +190,32 @@ class _Lifter:
         self._blank(start, self.cursor.tokens[self.cursor.position - 1].span.end)
         invented = False
         following = self.cursor.current
+        alias = self._alias_of_column_list(previous)
         if previous.is_name:
             anchor = previous.span.start
-        elif following is not None and self._is_alias(following):
-            alias = self.cursor.peek() if following.word == "AS" else following
-            assert alias is not None
+        elif alias is not None:
             anchor = alias.span.start
+        elif following is not None and self._is_alias(following):
+            name = self.cursor.peek() if following.word == "AS" else following
+            assert name is not None
+            anchor = name.span.start
         else:
             self._write(start, f"__{len(self.found)}")
             anchor, invented = start, True
         self.found += [_Found(clause, anchor, invented) for clause in clauses]
+
+    def _alias_of_column_list(self, closing: Token) -> Token | None:
+        """The alias in `stream AS alias (a, b)`, where that bracket was just closed."""
+        tokens = self.cursor.tokens
+        index, depth = list(tokens).index(closing), 0
+        while index > 1:
+            depth += {")": 1, "(": -1}.get(tokens[index].word, 0)
+            if depth == 0:
+                break
+            index -= 1
+        alias, before = tokens[index - 1], tokens[index - 2]
+        named = before.word in ("AS", ")") or _names_something(before)
+        return alias if _names_something(alias) and named else None
 
     def _clause(self) -> Window | Granularity:
         if starts_granularity(self.cursor):
@@ -214,6 +237,10 @@ class _Lifter:
 
     def _write(self, start: int, text: str) -> None:
         self.characters[start : start + len(text)] = text
+
+
+def _names_something(token: Token) -> bool:
+    return token.is_name and token.word not in ("FROM", "JOIN")
 
 
 # Words that end FROM, and words that can follow a reference and are no alias of it.
@@ -282,8 +309,8 @@ def _complete_positions(tree: exp.Expression, tokens: Sequence[Token]) -> None:
             node.meta.update(start=span.start, end=span.end - 1)
         elif isinstance(node, exp.Func) and node.meta.get("start") in calls:
             node.meta["closed"] = calls[node.meta["start"]]
-        elif isinstance(node, exp.Join):
-            node.meta["comma"] = _word_before(node.this, tokens) == ","
+        elif isinstance(node, exp.Join) and _word_before(node.this, tokens) == ",":
+            mark_comma(node)
 
 
 def _word_before(reference: exp.Expression, tokens: Sequence[Token]) -> str:

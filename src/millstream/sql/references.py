@@ -20,13 +20,14 @@ from millstream.sql.scope import (
     Merged,
     Relation,
     Scope,
+    check_name,
     name_of,
     part,
     refuse_others,
     span_of,
     visible,
 )
-from millstream.sql.statements import clauses_of
+from millstream.sql.statements import clauses_of, is_comma
 from millstream.sql.tokens import Name
 from millstream.sql.windows import apply_clauses, apply_stream_function, without_arrival
 
@@ -69,7 +70,7 @@ class FromBinder:
         """The references between commas are joined first; a comma then makes the product."""
         groups: list[tuple[exp.Expression, list[exp.Expression]]] = [(first, [])]
         for join in joins:
-            if join.meta.get("comma"):
+            if is_comma(join):
                 groups.append((join.this, []))
             else:
                 groups[-1][1].append(join)
@@ -104,8 +105,8 @@ class FromBinder:
         """`(a JOIN b ON …)`; with an alias its columns go by that."""
         refuse_others(node, ("this", "alias", "joins"), "FROM")
         inner = FromBinder(self.statement, self.outer, self.tables)
-        joins = [*(node.this.args.get("joins") or []), *(node.args.get("joins") or [])]
-        plan = inner.bind(node.this, joins)
+        # What is joined inside a bracket hangs on its first reference.
+        plan = inner.bind(node.this, list(node.this.args.get("joins") or []))
         if node.args.get("alias") is not None:
             plan, relation = self._named(plan, node, "", "join")
             self.scope.add(relation, span_of(node))
@@ -164,7 +165,7 @@ class FromBinder:
         if columns:
             return self._named(plan, node, stream.name, "stream")
         described = f'stream "{stream.name}"'
-        windowed = apply_clauses(plan, clauses_of(node), described)
+        windowed = apply_clauses(plan, clauses_of(node), described, (visible_name, stream.name))
         return windowed, Relation(visible_name, "stream", windowed.schema, stream.name)
 
     def _stream_function(self, node: exp.Expression, call: exp.Anonymous) -> tuple[Plan, Relation]:
@@ -196,7 +197,7 @@ class FromBinder:
         qualifier = self.statement.fresh(alias or name or "subquery")
         plan = rename(plan, [(qualifier, column) for column in names])
         described = f'{kind} "{alias or name}"' if alias or name else f"the {kind}"
-        plan = apply_clauses(plan, clauses_of(node), described)
+        plan = apply_clauses(plan, clauses_of(node), described, (alias, name))
         return plan, Relation(alias or name, kind, plan.schema, name)
 
     # --- joins -----------------------------------------------------------------------------------
@@ -313,6 +314,7 @@ def column_list(columns: list[str], width: int, owner: str, span: Span | None) -
     if len(columns) != width:
         raise BindError(f"{owner} names {len(columns)} columns, but there are {width}", span)
     for number, column in enumerate(columns):
+        check_name(Name(column, span=span))
         if column.lower() in [other.lower() for other in columns[:number]]:
             raise BindError(f'{owner} names column "{column}" twice', span)
     return columns

@@ -19,7 +19,7 @@ from millstream.logical.expressions import Call, Cast, Expression, Literal
 from millstream.logical.functions import SignatureError
 from millstream.logical.time import MICROSECONDS, unit_named
 from millstream.sql.aggregation import is_aggregate
-from millstream.sql.calls import call_of
+from millstream.sql.calls import call_of, written_name
 from millstream.sql.clauses import parameter_value
 from millstream.sql.literals import literal_of
 from millstream.sql.parser import STREAM_FUNCTIONS
@@ -179,11 +179,12 @@ class ScalarBinder:
             return Call(name, arguments, user.returns)
         function = functions.lookup(name)
         if function is None:
+            written = name if at is None else written_name(at, name)
             raise BindError(
-                f'function "{name}" does not exist',
+                f'function "{written}" does not exist',
                 None if at is None else name_span_of(at),
                 did_you_mean(
-                    name,
+                    written,
                     [*functions.names(), *aggregates.names(), *self.catalog.functions],
                 ),
             )

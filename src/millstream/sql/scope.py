@@ -196,9 +196,16 @@ def name_span_of(call: exp.Expression) -> Span | None:
 
 
 def name_of(identifier: exp.Expression) -> Name:
-    if "\n" in identifier.name or "\r" in identifier.name:
-        raise BindError("a name cannot have a line break", span_of(identifier))
     return Name(identifier.name, bool(identifier.args.get("quoted")), span_of(identifier))
+
+
+def check_name(name: Name) -> None:
+    """Refuse what cannot be the name of a column: `$` marks hidden ones, and plan text has one
+    line a node."""
+    if name.text.startswith("$"):
+        raise BindError('the name of a column cannot begin with "$"', name.span)
+    if "\n" in name.text or "\r" in name.text:
+        raise BindError("a name cannot have a line break", name.span)
 
 
 def part(node: exp.Expression, key: str) -> Any:

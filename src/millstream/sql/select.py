@@ -49,7 +49,7 @@ from millstream.sql.ordering import (
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.references import FromBinder, distinct_names
 from millstream.sql.scalar import ScalarBinder
-from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
+from millstream.sql.scope import Scope, check_name, name_of, part, refuse_others, span_of
 from millstream.sql.subqueries import exactly_one_row
 from millstream.sql.unnest import outer_columns
 from millstream.sql.windows import apply_stream_function, with_arrival, with_order
@@ -133,6 +133,12 @@ class SelectBinder:
             if len(items) > 1:
                 raise BindError(
                     f"{first.name.upper()} stands around the whole select list", span_of(first)
+                )
+            if any(isinstance(item, exp.Distinct) for item in first.expressions):
+                raise BindError(
+                    f"DISTINCT stands before {first.name.upper()}",
+                    span_of(first),
+                    f"write SELECT DISTINCT {first.name.upper()}(…)",
                 )
             return list(first.expressions), (first.name.upper(), span_of(first))
         return items, None
@@ -275,7 +281,9 @@ class SelectBinder:
             return [(name, binder.reduced(column, item)) for name, column in columns]
         expression = binder.bind(_unaliased(item))
         if isinstance(item, exp.Alias):
-            return [(name_of(item.args["alias"]).text, expression)]
+            alias = name_of(item.args["alias"])
+            check_name(alias)
+            return [(alias.text, expression)]
         if isinstance(item, exp.Column):  # by its declared name; a field of a struct by its own
             name = expression.name if isinstance(expression, Column) else item.name
             return [(name, expression)]

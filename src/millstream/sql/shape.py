@@ -50,6 +50,8 @@ class QueryShape:
                 self.frames.pop()
         elif word == "SELECT":
             self.frames[-1] = _Frame("SELECT")
+            if self._nothing_follows(index):
+                self._fail("expected a column or an expression after SELECT", index + 1)
         elif word in _SET_OPERATIONS and self._word(index - 1) != "*":
             self._end_of_joins(frame)
             self.frames[-1] = _Frame()

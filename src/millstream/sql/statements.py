@@ -22,6 +22,7 @@ from millstream.sql.tokens import Name
 Literal: TypeAlias = "str | int | float | bool | None"
 
 _CLAUSES = "stream_clauses"
+_COMMA = "comma"
 
 
 def clauses_of(reference: exp.Expression) -> Clauses:
@@ -32,6 +33,20 @@ def clauses_of(reference: exp.Expression) -> Clauses:
 
 def attach_clauses(reference: exp.Expression, clauses: Clauses) -> None:
     reference.meta[_CLAUSES] = clauses
+
+
+def is_comma(join: exp.Expression) -> bool:
+    """Whether a join was written as a comma, which binds less tightly than JOIN."""
+    return bool(join.meta.get(_COMMA))
+
+
+def mark_comma(join: exp.Expression) -> None:
+    join.meta[_COMMA] = True
+
+
+def _marks_of(node: exp.Expression) -> tuple[Clauses, bool]:
+    """What we know of a node beside sqlglot's tree."""
+    return clauses_of(node), is_comma(node)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +63,7 @@ class Query:
             isinstance(other, Query)
             and self.emit == other.emit
             and bool(self.tree == other.tree)
-            and list(map(clauses_of, self.tree.walk())) == list(map(clauses_of, other.tree.walk()))
+            and list(map(_marks_of, self.tree.walk())) == list(map(_marks_of, other.tree.walk()))
         )
 
     def __hash__(self) -> int:
@@ -223,6 +238,9 @@ def query_text(tree: exp.Expression) -> str:
         else:
             printed[f"SELECT {mark}"] = query_text(part)
             part.replace(exp.Select(expressions=[exp.to_identifier(mark)]))
+    for join in tree.find_all(exp.Join):
+        if is_comma(join):
+            join.set("kind", None)  # the dialect would print CROSS JOIN
     text = str(tree.sql(dialect="spark"))
     for mark, replacement in printed.items():
         text = text.replace(mark, replacement)

@@ -372,8 +372,8 @@ def at_most_one_row(plan: Plan) -> bool:
             return at_most_one_row(plan.input)
         case Join(kind=JoinKind.SEMI | JoinKind.ANTI):
             return at_most_one_row(plan.left)
-        case Join():
-            return all(map(at_most_one_row, plan.inputs))
+        case Join():  # a FULL JOIN of two rows that do not match has both
+            return plan.kind is not JoinKind.FULL and all(map(at_most_one_row, plan.inputs))
     return False
 
 

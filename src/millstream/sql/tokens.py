@@ -52,6 +52,16 @@ class Name:
         return quote(self.text) if self.quoted else self.text
 
 
+@dataclass(frozen=True)
+class QualifiedName(Name):
+    """A name with the name of its stream before it."""
+
+    table: Name = Name("")
+
+    def __str__(self) -> str:
+        return f"{self.table}.{super().__str__()}"
+
+
 def quote(text: str) -> str:
     return "`" + text.replace("`", "``") + "`"
 

@@ -25,7 +25,7 @@ from millstream.logical.plan import (
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.sql import clauses as syntax
 from millstream.sql.scope import Relation, Scope
-from millstream.sql.tokens import Name
+from millstream.sql.tokens import Name, QualifiedName
 
 
 def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
@@ -46,8 +46,20 @@ def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
     return length
 
 
-def apply_clauses(plan: Plan, clauses: syntax.Clauses, described: str) -> Plan:
-    """`plan` under the window and the granularity that stand beside it in FROM."""
+def apply_clauses(
+    plan: Plan, clauses: syntax.Clauses, described: str, names: tuple[str, ...] = ()
+) -> Plan:
+    """`plan` under the window and the granularity that stand beside it in FROM; `names` are those
+    that it may be called by."""
+    if clauses.window is not None:
+        for column in clauses.window.partition:
+            table = column.table if isinstance(column, QualifiedName) else None
+            if table is not None and not any(table.matches(name) for name in names if name):
+                raise BindError(
+                    f'"{table.text}" is not the name of {described}',
+                    table.span,
+                    "a window can only be partitioned by columns of its own stream",
+                )
     coarser = clauses.granularity
     if clauses.window is not None and not _is_now(clauses.window):
         base = _granules_for(plan, clauses, described)
@@ -110,7 +122,7 @@ def _apply_window(plan: Plan, window: syntax.Window) -> Plan:
     if minimum is not None and minimum > rows:
         raise BindError("MIN is more than MAX", window.minimum.span if window.minimum else None)
     granules = 1 if lives_one_instant(plan) else granule(plan)
-    keys = tuple(_partition_column(plan, name) for name in window.partition)
+    keys = tuple(_partition_column(plan, column) for column in window.partition)
     plan, order = with_order(plan)
     if keys:
         return PartitionedWindow(plan, keys, rows, order, slide, granules, minimum)
@@ -120,8 +132,8 @@ def _apply_window(plan: Plan, window: syntax.Window) -> Plan:
 def _time_window(plan: Plan, window: syntax.Window) -> Plan:
     domain = plan.domain
     granules = 1 if lives_one_instant(plan) else granule(plan)
-    for name in window.partition:  # PARTITION BY c RANGE d is RANGE d; the names must still exist
-        _partition_column(plan, name)
+    for column in window.partition:  # PARTITION BY c RANGE d is RANGE d; c must still exist
+        _partition_column(plan, column)
 
     def length(duration: syntax.Duration, what: str) -> int:
         size = chronons(duration, domain, what)
