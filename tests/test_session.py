@@ -821,3 +821,84 @@ def test_a_live_source_may_not_under_strict() -> None:
     with pytest.raises(ms.BindError, match='DISTINCT keeps every row of "s" for ever'):
         session.sql("SELECT DISTINCT x FROM s WINDOW(UNBOUNDED)")
     assert session.queries == {}
+
+
+# --- what users hand in -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "returns", "message"),
+    [
+        ("abc", "DOUBLE", "aggregate \"g\" gave 'abc', which is not DOUBLE"),
+        ([1, 2], "BIGINT", 'aggregate "g" gave [1, 2], which is not BIGINT'),
+        (1.5, "BIGINT", 'aggregate "g" gave 1.5, which is not BIGINT'),
+        (2**70, "BIGINT", f'aggregate "g" gave {2**70}, which is not BIGINT'),
+    ],
+)
+def test_an_aggregate_that_gives_another_type(value: object, returns: str, message: str) -> None:
+    session = ms.Session()
+    session.stream("A", [{"t": 1, "x": 1}], time="t")
+    session.aggregate("g", lambda v: v, lambda a, b: a, lambda a: value, returns=returns)
+    query = session.sql("SELECT g(x) AS r FROM A WINDOW(RANGE 2)")
+    assert query.snapshot(1).num_rows == 0
+    assert [text for _, text in query.errors] == [message]
+
+
+@pytest.mark.parametrize("name", ["nvl", "len", "substr", "pow", "mean", "istream", "sum", "abs"])
+def test_a_name_that_means_something_already(name: str) -> None:
+    with pytest.raises(ms.CatalogError, match=f'function "{name}" is built in'):
+        ms.Session().function(name, lambda x: x, returns="BIGINT")
+
+
+def test_a_function_in_use_is_not_replaced() -> None:
+    session = ms.Session()
+    session.stream("A", [{"t": 1, "x": 1}], time="t")
+    session.function("twice", lambda x: x, returns="BIGINT")
+    session.sql("SELECT twice(x) FROM A")
+    with pytest.raises(ms.CatalogError, match='function "twice" is in use by "query_1"'):
+        session.function("twice", lambda x: x, returns="STRING")
+
+
+def test_rows_may_lack_keys() -> None:
+    session = ms.Session()
+    session.stream("S", [{"t": 1}, {"t": 1, "v": 3}], time="t")
+    assert session.sql("SELECT v FROM S").snapshot(1).to_pylist() == [{"v": None}, {"v": 3}]
+
+
+def test_a_fraction_is_not_cut_off() -> None:
+    with pytest.raises(ms.DataError, match=r'row 1: 2\.7 in column "v" is not INT'):
+        ms.Session().stream("S", [(1, 2.7)], "t", schema={"t": "BIGINT", "v": "INT"})
+
+
+def test_a_dropped_query_does_not_run() -> None:
+    session = ms.Session()
+    session.stream("A", [{"t": 1, "x": 1}], time="t")
+    query = session.sql("SELECT x FROM A")
+    session.sql("DROP QUERY query_1")
+    for use in (query.run, lambda: query.snapshot(1), lambda: query.named("other")):
+        with pytest.raises(ms.QueryError, match='query "query_1" was dropped'):
+            use()
+
+
+def test_rstream_gives_its_rows_anew_also_below_a_map() -> None:
+    session = ms.Session()
+    session.stream("P", [{"t": 0, "v": 1}], time="t")
+    expected = [(0, 2), (2, 4)]
+    for text in (
+        "SELECT v FROM RSTREAM(P WINDOW(RANGE 4) GRANULARITY(2))",
+        "SELECT RSTREAM(v) FROM P WINDOW(RANGE 4) GRANULARITY(2)",
+    ):
+        table = session.sql(text).run().to_pylist()
+        assert [(row["valid_from"], row["valid_to"]) for row in table] == expected
+
+
+def test_a_connector_that_fails_while_it_is_read() -> None:
+    def broken() -> object:
+        yield {"t": 1}
+        raise RuntimeError("gone")
+
+    session = ms.Session()
+    session.source("broken", broken)
+    session.sql("CREATE STREAM s (t BIGINT) SOURCE broken() ORDERED BY t")
+    with pytest.raises(ms.DataError, match='stream "s" cannot be read: gone'):
+        session.sql("SELECT * FROM s").run()

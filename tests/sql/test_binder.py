@@ -99,3 +99,53 @@ def test_a_column_that_an_outer_join_pads_may_be_null() -> None:
         "WHERE x NOT IN (SELECT d FROM d)"
     )
     assert rows(session, text) == []
+
+
+# --- messages ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT CORR(x, y) FROM A", 'function "corr" does not exist'),
+        ("SELECT split('a', ',') FROM A", 'function "split" does not exist'),
+        ("SELECT (SELECT SUM(A.y) FROM C) FROM A",
+         "an aggregate in a subquery must use a column of the subquery"),
+        ("SELECT * FROM A AS t(c, c, d)", 'the alias names column "c" twice'),
+        ("WITH k(c, c, d) AS (SELECT * FROM A) SELECT * FROM k", 'WITH names column "c" twice'),
+        ("SELECT x AS `$y` FROM A", 'the name of a column cannot begin with "$"'),
+        ("SELECT y FROM A WINDOW(PARTITION BY zz.x ROWS 1)", '"zz" is not the name of stream "A"'),
+        ("SELECT x FROM A, (B JOIN C USING (x))",
+         'column "x" is ambiguous: USING or NATURAL made one of it, and there are others'),
+        ("SELECT (SELECT MAX(a.m) OVER () FROM A a) FROM A",
+         "OVER is not supported: a window belongs to a stream"),
+        ("SELECT y, (SELECT a.m FROM (SELECT MAX(x) AS m FROM A) a "
+         "FULL JOIN (SELECT MAX(x) AS m FROM B) b ON a.m = b.m) FROM A",
+         "a scalar subquery has at most one row, and this one might have more"),
+        ("SELECT ISTREAM(DISTINCT x) FROM A", "DISTINCT stands before ISTREAM"),
+    ],
+)  # fmt: skip
+def test_refusal(session: ms.Session, text: str, message: str) -> None:
+    with pytest.raises(ms.MillstreamError) as error:
+        session.sql(text)
+    assert error.value.diagnostic.message == message
+
+
+def test_a_window_may_follow_a_column_list(session: ms.Session) -> None:
+    assert rows(session, "SELECT c2 FROM A AS b (c1, c2, c3) WINDOW(RANGE 2)")[0] == (None,)
+
+
+def test_nested_brackets_of_joins(session: ms.Session) -> None:
+    text = "SELECT x FROM ((A JOIN B USING (x)) JOIN C USING (x))"
+    assert rows(session, text) == [(1,), (1,)]
+
+
+def test_what_was_drawn_stays(session: ms.Session) -> None:
+    """A random value belongs to its row, however often the row is read."""
+    query = session.sql(
+        "WITH d AS (SELECT rand() AS r, y FROM A) "
+        "SELECT a.r = b.r AS same, a.r FROM d a JOIN d b ON a.y = b.y"
+    )
+    once = query.snapshot(1).to_pylist()
+    assert [row["same"] for row in once] == [True] * 3
+    assert query.snapshot(1).to_pylist() == once

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from millstream.logical import aggregates, functions
 
@@ -227,7 +228,10 @@ def written_name(node: exp.Expression, name: str) -> str:
 
 def is_free_name(name: str) -> bool:
     """Whether a function of the user's may have this name: it means nothing to SQL."""
-    node = sqlglot.parse_one(f"{name}(x)", dialect="spark")
+    try:
+        node = sqlglot.parse_one(f"{name}(x)", dialect="spark")
+    except SqlglotError:  # it knows the name, and how many arguments it takes
+        return False
     if not isinstance(node, exp.Anonymous) or aggregate_of(node) is not None:
         return False
     called = call_of(node)
