@@ -143,7 +143,7 @@ def test_nested_brackets_of_joins(session: ms.Session) -> None:
 def test_what_was_drawn_stays(session: ms.Session) -> None:
     """A random value belongs to its row, however often the row is read."""
     query = session.sql(
-        "WITH d AS (SELECT rand() AS r, y FROM A) "
+        "WITH d AS (SELECT rand() AS r, y FROM A WINDOW(RANGE 2)) "
         "SELECT a.r = b.r AS same, a.r FROM d a JOIN d b ON a.y = b.y"
     )
     once = query.snapshot(1).to_pylist()
