@@ -8,7 +8,7 @@ import millstream as ms
 from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
 from millstream.logical.plan import Field, Lifetime
 from millstream.logical.time import RAW_TIME, TIMESTAMP_TIME
-from millstream.sql.tokens import Name
+from millstream.names import Name
 from millstream.types import BIGINT, INT
 
 COLUMNS = (Field("t", BIGINT), Field("x", INT))
@@ -96,8 +96,8 @@ def test_the_source_of_a_stream_has_its_alias() -> None:
 def dependent() -> Catalog:
     catalog = catalog_of("Bid", "Auction")
     plan = stream("Bid").source("Bid")
-    catalog.add_stream(DerivedStream("Cheap", plan, "…"), depends_on=["Bid"])
-    catalog.add_stream(DerivedStream("Cheapest", plan, "…"), depends_on=["Cheap"])
+    catalog.add_stream(DerivedStream("Cheap", plan), depends_on=["Bid"])
+    catalog.add_stream(DerivedStream("Cheapest", plan), depends_on=["Cheap"])
     catalog.add_query(query("query_1", "Bid", "Cheap"))
     return catalog
 

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from millstream import types
 from millstream.errors import CatalogError, Span, listed, one_of
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.expressions import AggregateCall, Call
 from millstream.logical.plan import Field, Lifetime, Plan, Schema, Source, expressions
+from millstream.logical.text import literal_text, name_text
 from millstream.logical.time import TimeDomain
-from millstream.sql.statements import Connector
-from millstream.sql.tokens import Name
+from millstream.names import Name
+
+Option: TypeAlias = "str | int | float | bool | None"
+
+
+@dataclass(frozen=True)
+class Connector:
+    """`kafka('host', topic => 'bids')`: a name, values by position and values by name."""
+
+    name: Name
+    values: tuple[Option, ...] = ()
+    options: tuple[tuple[str, Option], ...] = ()
+
+    def __str__(self) -> str:
+        named = [f"{name_text(key)} => {_option_text(value)}" for key, value in self.options]
+        return f"{self.name}({', '.join([*map(_option_text, self.values), *named])})"
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A source stream. `time` names the column that orders it (None: time of arrival), or the two
-    columns of rows that bring their own interval. `delay` and `idle` are in chronons."""
+    """A source stream. `time` names the column that orders it, or the two columns of rows that
+    bring their own interval; without any, it is the time of arrival. `delay` and `idle` are in
+    chronons."""
 
     name: str
     columns: Schema
@@ -40,11 +58,10 @@ class Stream:
 
 @dataclass(frozen=True)
 class DerivedStream:
-    """A stream defined by a query, as a view is; its text is what SHOW STREAMS shows."""
+    """A stream defined by a query, as a view is."""
 
     name: str
     plan: Plan
-    text: str
 
     @property
     def columns(self) -> Schema:
@@ -197,3 +214,11 @@ def column_named(columns: Schema, name: Name, owner: str) -> Field:
         name.span,
         one_of(name.text, [column.name for column in columns], "column"),
     )
+
+
+def _option_text(value: Option) -> str:
+    if isinstance(value, str):
+        return literal_text(value, types.STRING)
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return "NULL" if value is None else repr(value)

@@ -14,8 +14,8 @@ from millstream.errors import BindError, DataError
 from millstream.logical.elements import Element
 from millstream.logical.plan import Field, Lifetime, Schema
 from millstream.logical.time import INFINITY, plus
+from millstream.names import Name
 from millstream.sql.scope import check_name
-from millstream.sql.tokens import Name
 from millstream.values import to_plain
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.

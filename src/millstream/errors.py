@@ -65,6 +65,14 @@ class BindError(MillstreamError):
     """The statement is well formed but means nothing: a name, a type or a rule does not fit."""
 
 
+class UnknownNameError(BindError):
+    """`name` stands before a column and names no reference that can be seen."""
+
+    def __init__(self, name: str, span: Span | None, help: str | None) -> None:
+        super().__init__(f'"{name}" is not a stream or alias in FROM', span, help)
+        self.name = name
+
+
 class CatalogError(MillstreamError):
     """The catalog refuses: the name is taken, unknown, or still in use."""
 

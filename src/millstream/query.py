@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream import types
-from millstream.catalog import RegisteredQuery
+from millstream.catalog import Connector, RegisteredQuery
 from millstream.data import LAST_TIMESTAMP
 from millstream.errors import Diagnostic, NotYetError, QueryError
 from millstream.logical.analysis import given_anew
@@ -21,7 +21,6 @@ from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
 from millstream.sql.literals import microseconds_of
-from millstream.sql.statements import Connector
 from millstream.values import to_arrow
 
 if TYPE_CHECKING:

@@ -17,12 +17,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from millstream import types
 from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
 from millstream.data import check_columns, elements_of, schema_of, table_of
+from millstream.declarations import (
+    declared_schema,
+    declared_stream,
+    length,
+    time_domain,
+    type_named,
+)
 from millstream.errors import (
     BindError,
     CatalogError,
@@ -30,7 +35,6 @@ from millstream.errors import (
     Diagnostic,
     MillstreamError,
     NotYetError,
-    ParseError,
     QueryError,
     did_you_mean,
     listed,
@@ -39,17 +43,13 @@ from millstream.errors import (
 )
 from millstream.logical.elements import Element
 from millstream.logical.evaluate import UserAggregate, UserFunction
-from millstream.logical.plan import Field, Plan, Schema, Source
-from millstream.logical.time import MICROSECONDS, TIMESTAMP_TIME, TimeDomain, unit_named
+from millstream.logical.plan import Plan, Source
+from millstream.names import Name
 from millstream.query import Query
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
 from millstream.sql.calls import is_free_name
-from millstream.sql.clauses import UNITS, Duration, parse_duration
 from millstream.sql.parser import parse
-from millstream.sql.scope import check_name
-from millstream.sql.tokens import Name
-from millstream.sql.windows import chronons
 
 Connect = Callable[..., Any]
 
@@ -107,21 +107,21 @@ class Session:
         """
         if not isinstance(name, str) or not name:
             raise DataError(f"a stream needs a name, not {name!r}")
-        declared = None if schema is None else _declared_schema(schema)
+        declared = None if schema is None else declared_schema(schema)
         table = table_of(data, declared, name)
         columns = declared if declared is not None else schema_of(table, name)
         check_columns(columns, name)
         times = () if time is None else (time,) if isinstance(time, str) else tuple(time)
         if len(times) > 2:
             raise DataError("time names one column, or the two between which a row is valid")
-        domain = _domain(columns, [Name(column) for column in times], unit, name)
+        domain = time_domain(columns, [Name(column) for column in times], unit, name)
         stream = Stream(
             name,
             columns,
             domain,
             tuple(column_named(columns, Name(column), name).name for column in times),
-            _length(delay, domain, "the delay") or 0,
-            _length(idle, domain, "the idle time"),
+            length(delay, domain, "the delay") or 0,
+            length(idle, domain, "the idle time"),
             bounded=True,
         )
         elements = elements_of(stream, table)
@@ -142,7 +142,7 @@ class Session:
     ) -> None:
         """Register a scalar function: pyarrow arrays in, one pyarrow array of that length out."""
         self._check_function_name(name, self.catalog.aggregates)
-        result = _type(returns)
+        result = type_named(returns)
         self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, result)
 
     def aggregate(
@@ -159,7 +159,7 @@ class Session:
         two of them in any order, `eval` gives the value; `remove` undoes a merge."""
         self._check_function_name(name, self.catalog.functions)
         self.catalog.aggregates[name.lower()] = UserAggregate(
-            name.lower(), init, merge, eval, _type(returns), remove
+            name.lower(), init, merge, eval, type_named(returns), remove
         )
 
     def _check_function_name(self, name: str, others: Mapping[str, object]) -> None:
@@ -190,7 +190,7 @@ class Session:
     ) -> Any:
         """As `sql`, with the name of the file that messages show."""
         result = None
-        text = text.removeprefix("\ufeff")
+        text = text.removeprefix("\ufeff")  # so that messages show the text without the mark
         with located(text, file):
             for statement in parse(text, parameters or {}):
                 result = self._execute(statement, text, file, parameters or {})
@@ -205,7 +205,7 @@ class Session:
     ) -> Any:
         match statement:
             case syntax.CreateStream():
-                self.catalog.add_stream(_declared(statement), statement.name.span)
+                self.catalog.add_stream(declared_stream(statement), statement.name.span)
             case syntax.CreateDerivedStream():
                 self._create_derived(statement, text, file, parameters)
             case syntax.Select() | syntax.InsertInto():
@@ -242,7 +242,7 @@ class Session:
         bound = bind_query(query, self.catalog, parameters, self.strict)
         _warn(bound.warnings, text, file)
         self.catalog.add_stream(
-            DerivedStream(statement.name.text, bound.plan, str(query)),
+            DerivedStream(statement.name.text, bound.plan),
             statement.name.span,
             bound.depends_on,
         )
@@ -339,106 +339,6 @@ def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> N
     for diagnostic in diagnostics:
         # The line of the caller of `sql`, past run_script, _execute and what handles a statement.
         warnings.warn(render(diagnostic, text, file), MillstreamWarning, stacklevel=6)
-
-
-def _declared(statement: syntax.CreateStream) -> Stream:
-    """The stream that a CREATE STREAM declares."""
-    name = statement.name.text
-    columns: list[Field] = []
-    for column in statement.columns:
-        if any(column.name.text.lower() == other.name.lower() for other in columns):
-            raise BindError(f'column "{column.name.text}" is declared twice', column.name.span)
-        check_name(column.name)
-        columns.append(Field(column.name.text, column.type, nullable=column.nullable))
-    ordering, validity = statement.ordering, statement.validity
-    times: list[Name] = []
-    unit = None
-    if ordering is not None:
-        times, unit = [ordering.column], ordering.unit
-    elif validity is not None:
-        times, unit = [validity.start, validity.end], validity.unit
-    domain = _domain(tuple(columns), times, unit, name)
-    statistics = {s.kind: s.value for s in statement.statistics if s.column is None}
-    distinct = tuple(
-        (column_named(tuple(columns), s.column, name).name, s.value)
-        for s in statement.statistics
-        if s.column is not None
-    )
-    return Stream(
-        name,
-        tuple(columns),
-        domain,
-        tuple(column_named(tuple(columns), column, name).name for column in times),
-        _chronons(ordering.delay, domain, "the delay") if ordering and ordering.delay else 0,
-        _chronons(ordering.idle, domain, "the idle time") if ordering and ordering.idle else None,
-        statement.source,
-        statistics.get("rate"),
-        distinct,
-    )
-
-
-def _domain(columns: Schema, times: list[Name], unit: str | None, stream: str) -> TimeDomain:
-    """The time line that the time columns have."""
-    found = []
-    for name in times:
-        column = column_named(columns, name, stream)
-        if pa.types.is_timestamp(column.type):
-            if unit is not None:
-                raise BindError(
-                    f'column "{column.name}" is a TIMESTAMP, which has its own unit',
-                    name.span,
-                    "leave UNIT out",
-                )
-            found.append(TIMESTAMP_TIME)
-        elif column.type == types.BIGINT:
-            found.append(TimeDomain(types.BIGINT, _unit_size(unit)))
-        else:
-            raise BindError(
-                f'column "{column.name}" is {types.sql_name(column.type)} and cannot order the '
-                "stream",
-                name.span,
-                "time is a TIMESTAMP, or a BIGINT of raw units",
-            )
-    if len(set(found)) > 1:
-        raise BindError(f'the times of stream "{stream}" have different types', times[0].span)
-    return found[0] if found else TIMESTAMP_TIME
-
-
-def _unit_size(unit: str | None) -> int | None:
-    if unit is None:
-        return None
-    word = unit_named(unit)
-    if word is None:
-        raise BindError(f'"{unit}" is not a unit of time', help=f"write {UNITS}")
-    return MICROSECONDS[word]
-
-
-def _chronons(duration: Duration, domain: TimeDomain, what: str) -> int:
-    """As for windows, but a delay of nothing is fine."""
-    if duration.amount < 0:
-        raise BindError(f"{what} cannot be negative", duration.span)
-    return 0 if duration.amount == 0 else chronons(duration, domain, what)
-
-
-def _length(value: str | int | None, domain: TimeDomain, what: str) -> int | None:
-    if value is None:
-        return None
-    return _chronons(parse_duration(str(value)), domain, what)
-
-
-def _declared_schema(schema: Mapping[str, str | pa.DataType] | pa.Schema) -> Schema:
-    if isinstance(schema, pa.Schema):
-        return tuple(Field(f.name, _type(f.type), nullable=f.nullable) for f in schema)
-    return tuple(Field(name, _type(given)) for name, given in schema.items())
-
-
-def _type(given: str | pa.DataType) -> pa.DataType:
-    try:
-        if isinstance(given, pa.DataType):
-            return types.from_arrow(given)
-        return types.from_sql(exp.DataType.build(given, dialect="spark"))
-    except (ValueError, SqlglotError):
-        raise ParseError(f'"{given}" is not a type') from None
 
 
 def _time_text(stream: Stream | DerivedStream) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from millstream.errors import ParseError
+from millstream.names import Name, QualifiedName
 from millstream.sql.clauses import (
     ClauseReader,
     Clauses,
@@ -19,7 +20,7 @@ from millstream.sql.clauses import (
     Window,
     parse_duration,
 )
-from millstream.sql.tokens import Cursor, Name, QualifiedName, tokenize
+from millstream.sql.tokens import Cursor, tokenize
 
 
 def reader(text: str, **parameters: object) -> ClauseReader:

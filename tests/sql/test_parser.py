@@ -9,6 +9,7 @@ import pytest
 from sqlglot import exp
 
 from millstream.errors import ParseError
+from millstream.names import Name
 from millstream.sql.clauses import Clauses, Count, Duration, Granularity, Now, Unbounded, Window
 from millstream.sql.parser import parse
 from millstream.sql.statements import (
@@ -28,7 +29,6 @@ from millstream.sql.statements import (
     Validity,
     clauses_of,
 )
-from millstream.sql.tokens import Name
 
 
 def one(text: str, **parameters: object) -> Statement:

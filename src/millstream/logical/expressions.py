@@ -23,6 +23,11 @@ class Column:
     def key(self) -> tuple[str, str]:
         return self.qualifier, self.name
 
+    @property
+    def outward(self) -> OuterColumn:
+        """The column as a subquery sees it."""
+        return OuterColumn(self.name, self.type, self.qualifier, self.nullable)
+
 
 @dataclass(frozen=True)
 class OuterColumn:
@@ -37,6 +42,11 @@ class OuterColumn:
     @property
     def key(self) -> tuple[str, str]:
         return self.qualifier, self.name
+
+    @property
+    def inward(self) -> Column:
+        """The column as the query it belongs to sees it."""
+        return Column(self.name, self.type, self.qualifier, self.nullable)
 
 
 @dataclass(frozen=True)

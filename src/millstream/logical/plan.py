@@ -109,8 +109,7 @@ def map_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> P
         return rewrite(value, change) if isinstance(value, Expression) else value
 
     own = {f.name: getattr(plan, f.name) for f in fields(plan)}  # type: ignore[arg-type]
-    updates = {name: changed(value) for name, value in own.items() if name != "columns"}
-    return replace(plan, **updates)  # type: ignore[type-var]
+    return replace(plan, **{k: changed(v) for k, v in own.items()})  # type: ignore[type-var]
 
 
 def expressions(plan: Plan) -> list[Expression]:
@@ -297,6 +296,8 @@ class TimeWindow(Plan):
     minimum: int | None = None
 
     def __post_init__(self) -> None:
+        whole = self.size == INFINITY or self.size % self.granule == 0
+        assert whole, "a window has whole granules"
         assert self.slide % self.granule == 0, "a window slides by whole granules"
 
 

@@ -27,6 +27,7 @@ from millstream.logical.plan import (
     Source,
     TimeWindow,
 )
+from millstream.names import Name
 from millstream.sql.aggregation import is_aggregate
 from millstream.sql.scalar import ScalarBinder, is_subquery
 from millstream.sql.scope import name_of, span_of
@@ -57,16 +58,21 @@ class HostedBinder(ScalarBinder):
         try:
             return super().column(node)
         except BindError as error:
-            name = name_of(node.this)
-            for item in self.select.node.expressions if self.place == "WHERE" else []:
-                if isinstance(item, exp.Alias) and name.matches(item.alias):
-                    raise BindError(
-                        error.diagnostic.message,
-                        error.diagnostic.span,
-                        f'"{name.text}" is an alias of the select list, which WHERE cannot see: '
-                        "repeat the expression",
-                    ) from None
-            raise
+            if self.place != "WHERE" or self.item_called(name_of(node.this)) is None:
+                raise
+            raise BindError(
+                error.diagnostic.message,
+                error.diagnostic.span,
+                f'"{node.name}" is an alias of the select list, which WHERE cannot see: repeat '
+                "the expression",
+            ) from None
+
+    def item_called(self, name: Name) -> exp.Expression | None:
+        """The item of the select list that has a name as its alias."""
+        for item in self.select.node.expressions:
+            if isinstance(item, exp.Alias) and name.matches(item.alias):
+                return item.this
+        return None
 
     def reduced(self, expression: Expression, at: exp.Expression) -> Expression:
         """An expression over FROM's columns as one over the plan's."""
@@ -128,13 +134,13 @@ class GroupedBinder(HostedBinder):
         """The item of the select list that a name in HAVING stands for, where no column has it."""
         if self.place != "HAVING" or len(node.parts) > 1 or isinstance(node.this, exp.Star):
             return None
-        name = name_of(node.this)
-        for item in self.select.node.expressions:
-            if isinstance(item, exp.Alias) and name.matches(item.alias):
-                try:
-                    self.scope.resolve(name, None)
-                except BindError:
-                    return item.this
+        item = self.item_called(name_of(node.this))
+        if item is None:
+            return None
+        try:
+            self.scope.resolve(name_of(node.this), None)
+        except BindError:
+            return item
         return None
 
     def aggregate(self, node: exp.Expression) -> Expression:

@@ -20,7 +20,8 @@ from sqlglot.tokens import TokenType
 
 from millstream.errors import ParseError, Span
 from millstream.logical.time import unit_named
-from millstream.sql.tokens import Cursor, Name, QualifiedName, Token, tokenize
+from millstream.names import Name, QualifiedName
+from millstream.sql.tokens import Cursor, Token, tokenize
 
 UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
 

@@ -11,17 +11,17 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
 from millstream import types
+from millstream.catalog import Connector, Option
 from millstream.errors import NotYetError, ParseError, did_you_mean
 from millstream.logical.time import unit_named
+from millstream.names import Name
 from millstream.sql.clauses import UNITS, ClauseReader, parameter_value
 from millstream.sql.statements import (
     ColumnDefinition,
-    Connector,
     CreateDerivedStream,
     CreateStream,
     Drop,
     InsertInto,
-    Literal,
     Ordering,
     Query,
     Show,
@@ -30,7 +30,7 @@ from millstream.sql.statements import (
     Stop,
     Validity,
 )
-from millstream.sql.tokens import Cursor, Name, Token
+from millstream.sql.tokens import Cursor, Token
 
 _EXPECTED = "a query, CREATE STREAM, INSERT INTO, DROP, STOP or SHOW"
 _FIRST_WORDS = ("SELECT", "WITH", "CREATE", "INSERT", "DROP", "STOP", "SHOW")
@@ -162,14 +162,14 @@ class DefinitionReader:
             cursor.position -= 1
             cursor.fail("a connector such as console()")
         cursor.expect("(", f'after the connector "{name.text}"')
-        values: list[Literal] = []
-        options: list[tuple[str, Literal]] = []
+        values: list[Option] = []
+        options: list[tuple[str, Option]] = []
         if not cursor.accept(")"):
             cursor.list_of(lambda: self._argument(values, options))
             cursor.expect(")", "to close the options")
         return Connector(name, tuple(values), tuple(options))
 
-    def _argument(self, values: list[Literal], options: list[tuple[str, Literal]]) -> None:
+    def _argument(self, values: list[Option], options: list[tuple[str, Option]]) -> None:
         following = self.cursor.peek()
         if following is not None and following.word == "=>":
             name = self.cursor.name("an option")
@@ -182,7 +182,7 @@ class DefinitionReader:
                 self.cursor.fail("option => value", "after options by name")
             values.append(self._literal())
 
-    def _literal(self) -> Literal:
+    def _literal(self) -> Option:
         cursor = self.cursor
         token = cursor.current
         if token is None:

@@ -38,11 +38,12 @@ from millstream.logical.plan import (
 )
 from millstream.logical.text import column_text, expression_text
 from millstream.logical.time import INFINITY, TimeDomain
+from millstream.names import Name
 from millstream.sql.aggregation import bind_aggregate, is_aggregate
 from millstream.sql.clauses import parse_duration
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope
-from millstream.sql.tokens import Cursor, Name, tokenize
+from millstream.sql.tokens import Cursor, tokenize
 from millstream.sql.windows import chronons
 from millstream.types import sql_name
 
@@ -214,11 +215,11 @@ class _Builder:
             keys_of = own.expressions("by") if own.has("by") else ()
             return TopN(first, own.number("limit"), own.order(), keys_of)
         if node is TimeWindow:
-            granule = own.duration("granule", 1)
+            granule = own.granule(1)
             return TimeWindow(
                 first,
-                own.duration("range"),
-                own.duration("slide", granule),
+                own.multiple("range", granule),
+                own.multiple("slide", granule, granule),
                 granule,
                 own.optional("min", own.duration),
             )
@@ -227,7 +228,7 @@ class _Builder:
                 own.number("rows"),
                 own.expressions("order"),
                 own.number("slide", 1),
-                own.duration("granule", 1),
+                own.granule(1),
                 own.optional("min", own.number),
             )
             if node is CountWindow:
@@ -235,9 +236,9 @@ class _Builder:
             return PartitionedWindow(first, own.expressions("by"), *count)
         if node is Granularity:
             coarsest = own.optional("coarsest", own.duration)
-            return Granularity(first, own.duration("granule"), coarsest)
+            return Granularity(first, own.granule(), coarsest)
         if node is Rstream:
-            return Rstream(first, own.duration("granule", 1))
+            return Rstream(first, own.granule(1))
         return node(*inputs)
 
     def _source(self, own: _Properties) -> Source:
@@ -280,7 +281,10 @@ class _Properties:
         return read(key) if self.has(key) else None
 
     def name(self, key: str) -> str:
-        return _cursor(self.text(key)).name("a name").text
+        cursor = _cursor(self.text(key))
+        name = cursor.name("a name").text
+        cursor.end()
+        return name
 
     def number(self, key: str, default: int | None = None) -> int:
         text = self.text(key, None if default is None else str(default))
@@ -299,6 +303,19 @@ class _Properties:
         if text == "UNBOUNDED":
             return INFINITY
         return chronons(parse_duration(text, self.line.span), self.domain, key)
+
+    def granule(self, default: int | None = None) -> int:
+        granule = self.duration("granule", default)
+        if granule == INFINITY:
+            raise ParseError("granule=UNBOUNDED: a granule has an end")
+        return granule
+
+    def multiple(self, key: str, granule: int, default: int | None = None) -> int:
+        """A duration that is UNBOUNDED or has whole granules."""
+        length = self.duration(key, default)
+        if length != INFINITY and length % granule:
+            raise ParseError(f"{key}={self.text(key)} is no multiple of the granule")
+        return length
 
     def check_keys(self, known: tuple[str, ...]) -> None:
         for key in self.line.properties:
@@ -357,17 +374,22 @@ class _Properties:
                 raise ParseError(f"{text} needs a name: {text} AS name", self.line.span)
             return Named(expression, expression.name, expression.qualifier * keep_qualifier)
         cursor = _cursor(alias)
-        parts = [cursor.name("a name").text]
-        while cursor.accept("."):
-            parts.append(cursor.name("a name").text)
-        return Named(expression, parts[-1], parts[0] if len(parts) > 1 else "")
+        name = cursor.name("a name").text
+        qualifier = ""
+        if cursor.accept("."):
+            qualifier, name = name, cursor.name("a name").text
+        cursor.end()
+        return Named(expression, name, qualifier)
 
     def order(self) -> tuple[SortKey, ...]:
-        keys = []
+        keys: list[SortKey] = []
+        if not _items(self.text("order")):
+            raise ParseError("order=[] orders nothing")
         for item in _items(self.text("order")):
             text, first = _cut(item, " NULLS FIRST")
             text, last = _cut(text, " NULLS LAST")
             text, descending = _cut(text, " DESC")
+            text, _ = _cut(text, " ASC")
             nulls_first = first or (not last and not descending)
             keys.append(SortKey(self.binder.bind(self._parsed(text)), descending, nulls_first))
         return tuple(keys)
@@ -398,6 +420,8 @@ _KEYS: dict[type[Plan], tuple[str, ...]] = {
 def _check(plan: Plan) -> None:
     """What the binder of SQL never gets wrong, and a person who writes a plan might."""
     name = type(plan).__name__
+    if len({child.domain for child in plan.inputs}) > 1:
+        raise ParseError(f"the inputs of {name} have different times")
     if isinstance(plan, SetOperation):
         left, right = ([field.type for field in side.schema] for side in plan.inputs)
         if left != right:

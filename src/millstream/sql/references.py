@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.catalog import Stream
-from millstream.errors import BindError, CatalogError, Span, did_you_mean
+from millstream.errors import BindError, CatalogError, Span, UnknownNameError, did_you_mean
 from millstream.logical.expressions import Column, Expression, conjunction, rewrite, walk
 from millstream.logical.plan import Join, JoinKind, Plan, rename
+from millstream.names import Name
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import (
@@ -25,10 +26,8 @@ from millstream.sql.scope import (
     part,
     refuse_others,
     span_of,
-    visible,
 )
 from millstream.sql.statements import clauses_of, is_comma
-from millstream.sql.tokens import Name
 from millstream.sql.windows import apply_clauses, apply_stream_function, without_arrival
 
 if TYPE_CHECKING:
@@ -211,9 +210,12 @@ class FromBinder:
         if join_kind is None or method not in ("", "NATURAL"):
             words = " ".join(word for word in (method, side, kind) if word)
             raise BindError(f"{words} JOIN is not supported", span_of(node))
-        before = list(self.scope.relations)
+        before = Scope(list(self.scope.relations), list(self.scope.merged))
         right = self._item(node.this, beside)
-        added = self.scope.relations[len(before) :]
+        added = Scope(
+            self.scope.relations[len(before.relations) :],
+            self.scope.merged[len(before.merged) :],
+        )
         plan = Join(left, right, join_kind)
         if using := self._using(node, method == "NATURAL", before, added):
             plan = self._join_using(plan, using, before, added)
@@ -223,7 +225,7 @@ class FromBinder:
             )
             plan = replace(plan, condition=binder.predicate(on))
         if join_kind in (JoinKind.SEMI, JoinKind.ANTI):
-            self.scope.relations = before
+            self.scope.relations, self.scope.merged = before.relations, before.merged
         else:
             self._note_padding(plan)
         return plan
@@ -232,27 +234,24 @@ class FromBinder:
         self,
         node: exp.Expression,
         natural: bool,
-        before: list[Relation],
-        added: list[Relation],
+        before: Scope,
+        added: Scope,
     ) -> list[Name]:
         if natural:
-            left = {c.name.lower(): c.name for r in before for c in visible(r.columns)}
-            right = {c.name.lower() for relation in added for c in visible(relation.columns)}
+            left = {name.lower(): name for name, _ in before.star(None)}
+            right = {name.lower() for name, _ in added.star(None)}
             common = [name for folded, name in left.items() if folded in right]
             return [Name(name, span=span_of(node)) for name in common]
         return [name_of(item) for item in node.args.get("using") or []]
 
-    def _join_using(
-        self, plan: Join, names: list[Name], before: list[Relation], added: list[Relation]
-    ) -> Join:
+    def _join_using(self, plan: Join, names: list[Name], before: Scope, added: Scope) -> Join:
         binder = ScalarBinder(
             self.statement.catalog, self.scope, self.statement.parameters, "USING"
         )
         matches: list[Expression] = []
         merged: list[Merged] = []
         for name in names:
-            left = Scope(before, self.scope.merged).resolve(name, None)
-            right = Scope(added).resolve(name, None)
+            left, right = before.resolve(name, None), added.resolve(name, None)
             matches.append(binder.call("=", left, right, span=name.span))
             if plan.kind is JoinKind.RIGHT:
                 value = right
@@ -290,9 +289,11 @@ def _is_bracket(node: exp.Expression) -> bool:
     """Whether a bracket in FROM holds references, not a query."""
     if not isinstance(node, exp.Subquery):
         return False
-    while isinstance(node, exp.Subquery):
-        node = node.this
-    return isinstance(node, exp.Table)
+    inner = node.this
+    named_or_joined = inner.args.get("alias") is not None or inner.args.get("joins")
+    return isinstance(inner, exp.Table) or (
+        isinstance(inner, exp.Subquery) and (bool(named_or_joined) or _is_bracket(inner))
+    )
 
 
 def distinct_names(names: list[str]) -> list[str]:
@@ -325,10 +326,9 @@ def explaining(unseen: list[Relation], help: str) -> Iterator[None]:
     """Add help to an error about a name that exists, but cannot be seen from here."""
     try:
         yield
-    except BindError as error:
-        message = error.diagnostic.message
-        if any(r.name and message.startswith(f'"{r.name}" is not a stream') for r in unseen):
-            raise BindError(message, error.diagnostic.span, help) from None
+    except UnknownNameError as error:
+        if any(error.name.lower() == relation.name.lower() for relation in unseen):
+            raise UnknownNameError(error.name, error.diagnostic.span, help) from None
         raise
 
 

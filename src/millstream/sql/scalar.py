@@ -16,15 +16,15 @@ from millstream.catalog import Catalog
 from millstream.errors import BindError, Span, did_you_mean, one_of
 from millstream.logical import aggregates, functions
 from millstream.logical.expressions import Call, Cast, Expression, Literal
-from millstream.logical.functions import SignatureError
+from millstream.logical.functions import NoCommonTypeError, SignatureError
 from millstream.logical.time import MICROSECONDS, unit_named
+from millstream.names import Name
 from millstream.sql.aggregation import is_aggregate
 from millstream.sql.calls import call_of, written_name
 from millstream.sql.clauses import parameter_value
 from millstream.sql.literals import literal_of
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scope import Scope, name_of, name_span_of, span_of
-from millstream.sql.tokens import Name
 
 BOOLEAN = pa.bool_()
 
@@ -192,10 +192,10 @@ class ScalarBinder:
             self.nondeterministic(at, name)
         try:
             signature = function.signature(tuple(argument.type for argument in arguments))
+        except NoCommonTypeError as error:
+            raise BindError(str(error), span, "cast one of them with CAST(… AS …)") from None
         except SignatureError as error:
-            one_type = "one type" in str(error)
-            help = "cast one of them with CAST(… AS …)" if one_type else None
-            raise BindError(str(error).replace('"case"', "CASE"), span, help) from None
+            raise BindError(str(error), span) from None
         return Call(
             function.name,
             tuple(map(self.cast, arguments, signature.arguments)),

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from millstream.errors import BindError, Span, one_of
-from millstream.logical.expressions import Column, Expression, OuterColumn
+from millstream.errors import BindError, Span, UnknownNameError, one_of
+from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import ARRIVAL, Field, Schema
-from millstream.sql.tokens import Name
+from millstream.names import Name
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Scope:
         while scope is not None:
             found = scope._own(name, table)
             if isinstance(found, Column):
-                return OuterColumn(found.name, found.type, found.qualifier, found.nullable)
+                return found.outward
             if found is not None:
                 raise BindError(
                     f'column "{name.text}" is merged by USING and cannot be used in a subquery',
@@ -123,7 +123,7 @@ class Scope:
             if hidden is not None:
                 alias = hidden.name
                 help = f'"{hidden.stream}" has the alias "{alias}": write {alias}.{name.text}'
-            return BindError(f'"{table.text}" is not a stream or alias in FROM', table.span, help)
+            return UnknownNameError(table.text, table.span, help)
         return _no_column(name, [r for scope in scopes for r in scope.relations])
 
     def _enclosing(self) -> Iterator[Scope]:

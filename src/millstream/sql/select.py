@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.errors import BindError, Span
+from millstream.logical.analysis import exactly_one_row
 from millstream.logical.expressions import (
     AggregateCall,
     Column,
@@ -50,7 +51,6 @@ from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.references import FromBinder, distinct_names
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, check_name, name_of, part, refuse_others, span_of
-from millstream.sql.subqueries import exactly_one_row
 from millstream.sql.unnest import outer_columns
 from millstream.sql.windows import apply_stream_function, with_arrival, with_order
 

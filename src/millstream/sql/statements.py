@@ -14,12 +14,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream import types
+from millstream.catalog import Connector
 from millstream.errors import Span
-from millstream.logical.text import literal_text, name_text
+from millstream.names import Name
 from millstream.sql.clauses import Clauses, Duration
-from millstream.sql.tokens import Name
-
-Literal: TypeAlias = "str | int | float | bool | None"
 
 _CLAUSES = "stream_clauses"
 _COMMA = "comma"
@@ -71,19 +69,6 @@ class Query:
 
     def __str__(self) -> str:
         return query_text(self.tree) + (f" EMIT {self.emit}" if self.emit else "")
-
-
-@dataclass(frozen=True)
-class Connector:
-    """`kafka('host', topic => 'bids')`: a name, values by position and values by name."""
-
-    name: Name
-    values: tuple[Literal, ...] = ()
-    options: tuple[tuple[str, Literal], ...] = ()
-
-    def __str__(self) -> str:
-        named = [f"{name_text(key)} => {_literal_text(value)}" for key, value in self.options]
-        return f"{self.name}({', '.join([*map(_literal_text, self.values), *named])})"
 
 
 @dataclass(frozen=True)
@@ -269,11 +254,3 @@ def _reference_text(reference: exp.Expression) -> str:
     if alias is not None:
         parts.append(f"AS {alias.sql(dialect='spark')}")
     return " ".join([*parts, *(query_text(join).strip() for join in joins)])
-
-
-def _literal_text(value: Literal) -> str:
-    if isinstance(value, str):
-        return literal_text(value, types.STRING)
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    return "NULL" if value is None else repr(value)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream.errors import BindError, Span
+from millstream.logical.analysis import at_most_one_row, exactly_one_row
 from millstream.logical.expressions import (
     AggregateCall,
     Call,
@@ -44,7 +45,6 @@ from millstream.logical.plan import (
     Map,
     Named,
     Plan,
-    TopN,
     rename,
 )
 from millstream.sql.scalar import BOOLEAN, ScalarBinder
@@ -155,7 +155,7 @@ class SubqueryBinder:
         if deeper:
             domain = domain_of(self.host.plan, deeper, self.host.fresh("outside"))
             plan = Unnester(self.host.fresh, span).unnest(plan, domain)
-            same = same_values([_inner(column) for column in deeper], list(domain.columns.values()))
+            same = same_values([column.inward for column in deeper], list(domain.columns.values()))
             pulled = [*pulled, *([same] if same is not None else [])]
         own = condition([self._inlined(value) for value in values])
         parts = [*([] if own is None else [own]), *map(self._inlined, pulled)]
@@ -273,7 +273,7 @@ class SubqueryBinder:
         qualifier = self.host.fresh("subquery")
         names = [f.key for f in domain.plan.schema] + [(qualifier, f.name) for f in plan.schema]
         unnested = rename(unnested, names)
-        same = same_values([_inner(column) for column in used], list(domain.columns.values()))
+        same = same_values([column.inward for column in used], list(domain.columns.values()))
         self.host.plan = Join(self.host.plan, unnested, kind, same)
         return self.host.plan.schema[-1].column
 
@@ -362,32 +362,6 @@ def pull_correlated(plan: Plan) -> tuple[Plan, list[Expression]]:
     return (plan if rest is None else Filter(plan, rest)), pulled
 
 
-def at_most_one_row(plan: Plan) -> bool:
-    match plan:
-        case Aggregate():
-            return not plan.keys
-        case TopN():
-            return (plan.limit == 1 and not plan.keys) or at_most_one_row(plan.input)
-        case Map() | Filter() | Distinct():
-            return at_most_one_row(plan.input)
-        case Join(kind=JoinKind.SEMI | JoinKind.ANTI):
-            return at_most_one_row(plan.left)
-        case Join():  # a FULL JOIN of two rows that do not match has both
-            return plan.kind is not JoinKind.FULL and all(map(at_most_one_row, plan.inputs))
-    return False
-
-
-def exactly_one_row(plan: Plan) -> bool:
-    match plan:
-        case Aggregate():
-            return not plan.keys
-        case Map() | Distinct():
-            return exactly_one_row(plan.input)
-        case Join(kind=JoinKind.INNER, condition=None):
-            return all(map(exactly_one_row, plan.inputs))
-    return False
-
-
 def _sides(condition: Expression) -> tuple[Expression, Expression] | None:
     """(inner, outer) of an equality between the subquery and the outer query."""
     if not (isinstance(condition, Call) and condition.function == "="):
@@ -399,16 +373,12 @@ def _sides(condition: Expression) -> tuple[Expression, Expression] | None:
     return None
 
 
-def _inner(column: OuterColumn) -> Column:
-    return Column(column.name, column.type, column.qualifier, column.nullable)
-
-
 def _outward(expression: Expression, inner: set[tuple[str, str]]) -> Expression:
     """The expression as seen from inside the subquery: the host's columns become outer ones."""
 
     def outward(part: Expression) -> Expression:
         if isinstance(part, Column) and part.key not in inner:
-            return OuterColumn(part.name, part.type, part.qualifier, part.nullable)
+            return part.outward
         return part
 
     return rewrite(expression, outward)

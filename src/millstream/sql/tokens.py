@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NoReturn, TypeVar
 
@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
 from millstream.errors import ParseError, Span
+from millstream.names import Name
 
 T = TypeVar("T")
 
@@ -35,35 +36,6 @@ class Token:
         if self.kind is TokenType.IDENTIFIER:
             return True
         return bool(self.word) and (self.text[0].isalpha() or self.text[0] == "_")
-
-
-@dataclass(frozen=True)
-class Name:
-    """A name as it was written: unquoted names are compared without regard to case."""
-
-    text: str
-    quoted: bool = False
-    span: Span | None = field(default=None, compare=False)
-
-    def matches(self, declared: str) -> bool:
-        return self.text == declared if self.quoted else self.text.lower() == declared.lower()
-
-    def __str__(self) -> str:
-        return quote(self.text) if self.quoted else self.text
-
-
-@dataclass(frozen=True)
-class QualifiedName(Name):
-    """A name with the name of its stream before it."""
-
-    table: Name = Name("")
-
-    def __str__(self) -> str:
-        return f"{self.table}.{super().__str__()}"
-
-
-def quote(text: str) -> str:
-    return "`" + text.replace("`", "``") + "`"
 
 
 def tokenize(text: str) -> list[Token]:
@@ -205,6 +177,10 @@ class Cursor:
             self.fail(what)
         self.position += 1
         return Name(token.text, token.kind is TokenType.IDENTIFIER, token.span)
+
+    def end(self) -> None:
+        if self.current is not None:
+            self.fail("nothing more")
 
     def list_of(self, item: Callable[[], T]) -> list[T]:
         """`item, item, …`"""

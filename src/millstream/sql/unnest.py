@@ -28,6 +28,7 @@ from millstream.logical.expressions import (
     OuterColumn,
     conjunction,
     rewrite,
+    walk,
 )
 from millstream.logical.plan import (
     Aggregate,
@@ -59,15 +60,7 @@ def outer_columns(plan: Plan) -> list[OuterColumn]:
 
 
 def uses_outer(expression: Expression) -> bool:
-    found = False
-
-    def note(part: Expression) -> Expression:
-        nonlocal found
-        found = found or isinstance(part, OuterColumn)
-        return part
-
-    rewrite(expression, note)
-    return found
+    return any(isinstance(part, OuterColumn) for part in walk(expression))
 
 
 @dataclass(frozen=True)
@@ -108,8 +101,7 @@ def domain_of(outer: Plan, used: Sequence[OuterColumn], qualifier: str) -> Domai
             if column.name not in {o.name for o in outputs}
             else f"{column.name}_{number}"
         )
-        inner = Column(column.name, column.type, column.qualifier, column.nullable)
-        outputs.append(Named(inner, name, qualifier))
+        outputs.append(Named(column.inward, name, qualifier))
         columns[column.key] = outputs[-1].field.column
     return Domain(Distinct(Map(outer, tuple(outputs))), columns)
 
@@ -160,7 +152,7 @@ class Unnester:
             case Join():
                 return self._join(plan, domain)
         raise BindError(
-            "a window inside a correlated subquery cannot depend on the outer query",
+            "below a window, a granularity or ISTREAM a subquery cannot depend on the outer query",
             self.span,
             "move the window to the stream itself",
         )

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millstream.errors import BindError, Span
-from millstream.logical.analysis import granule, lives_one_instant
+from millstream.logical.analysis import at_most_one_row, granule, lives_one_instant
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import (
     ARRIVAL,
     CountWindow,
     Dstream,
+    Field,
     Filter,
     Granularity,
     Istream,
+    Join,
+    JoinKind,
     Map,
     Named,
     PartitionedWindow,
@@ -23,9 +26,9 @@ from millstream.logical.plan import (
     TimeWindow,
 )
 from millstream.logical.time import INFINITY, TimeDomain
+from millstream.names import Name, QualifiedName
 from millstream.sql import clauses as syntax
 from millstream.sql.scope import Relation, Scope
-from millstream.sql.tokens import Name, QualifiedName
 
 
 def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
@@ -179,12 +182,13 @@ def with_order(plan: Plan) -> tuple[Plan, tuple[Expression, ...]]:
     can be carried along, else the columns from left to right."""
     carried = with_arrival(plan)
     if carried is not None:
-        return carried, (carried.schema[-1].column,)
+        return carried, (_arrival_of(carried).column,)
     return plan, tuple(field.column for field in plan.schema)
 
 
 def with_arrival(plan: Plan) -> Plan | None:
-    """The plan with the hidden column of its source's order as the last one."""
+    """The plan with the hidden column of its source's order. Filters, maps and windows pass it
+    on, and so do the joins by which a query's subqueries choose or complete its rows."""
     match plan:
         case Source():
             return replace(plan, arrival=True)
@@ -195,11 +199,21 @@ def with_arrival(plan: Plan) -> Plan | None:
             inner = with_arrival(plan.input)
             if inner is None:
                 return None
-            if plan.schema[-1].name == ARRIVAL:
+            if any(field.name == ARRIVAL for field in plan.schema):
                 return plan
-            last = inner.schema[-1]
-            return Map(inner, (*plan.outputs, Named(last.column, last.name, last.qualifier)))
+            hidden = _arrival_of(inner)
+            return Map(inner, (*plan.outputs, Named(hidden.column, ARRIVAL, hidden.qualifier)))
+        case Join(kind=JoinKind.SEMI | JoinKind.ANTI):
+            left = with_arrival(plan.left)
+            return None if left is None else replace(plan, left=left)
+        case Join(kind=JoinKind.INNER | JoinKind.LEFT, condition=None):
+            left = with_arrival(plan.left) if at_most_one_row(plan.right) else None
+            return None if left is None else replace(plan, left=left)
     return None
+
+
+def _arrival_of(plan: Plan) -> Field:
+    return next(field for field in plan.schema if field.name == ARRIVAL)
 
 
 def without_arrival(plan: Plan) -> Plan:

@@ -65,3 +65,10 @@ SELECT DISTINCT price > 30 AS dear FROM Bid WINDOW(RANGE 5);
 SELECT DISTINCT COUNT(*) AS n FROM Bid WINDOW(RANGE 8) GROUP BY item;
 SELECT DISTINCT * FROM Bid WINDOW(RANGE 4);
 SELECT DISTINCT b.bidder FROM Bid WINDOW(RANGE 6) AS b JOIN Person WINDOW(RANGE 10) AS p ON b.bidder = p.bidder;
+
+-- The stream's order passes through what only filters.
+
+SELECT ARRAY_AGG(price) AS a FROM Bid WINDOW(RANGE 6) AS b LEFT SEMI JOIN Item WINDOW(RANGE 9) AS i ON b.item = i.item;
+SELECT item, FIRST(price) AS f, LAST(bidder) AS l FROM Bid WINDOW(RANGE 9) AS b LEFT ANTI JOIN Person WINDOW(RANGE 4) AS p ON b.bidder = p.bidder GROUP BY item;
+SELECT ARRAY_AGG(price) AS a FROM Bid WINDOW(RANGE 6) AS b WHERE NOT EXISTS (SELECT 1 FROM Item WINDOW(RANGE 3) AS i WHERE b.item = i.item);
+SELECT q.item, LAST(q.price) AS l FROM (SELECT item, price FROM Bid WINDOW(RANGE 9) WHERE item IN (SELECT item FROM Item WINDOW(RANGE 9))) AS q GROUP BY q.item;

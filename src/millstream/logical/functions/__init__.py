@@ -4,6 +4,7 @@ from millstream.logical.functions.casts import cast, to_string
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
+    NoCommonTypeError,
     Signature,
     SignatureError,
 )
@@ -13,6 +14,7 @@ from millstream.types import implicitly_castable
 __all__ = [
     "EvaluationError",
     "Function",
+    "NoCommonTypeError",
     "Signature",
     "SignatureError",
     "cast",

@@ -15,6 +15,10 @@ class SignatureError(ValueError):
     """The number or the types of the arguments do not fit the function."""
 
 
+class NoCommonTypeError(SignatureError):
+    """Values that must have one type have several, and none is common to them."""
+
+
 class EvaluationError(ValueError):
     """A value for which the function is not defined: overflow, division by zero, a bad cast."""
 
@@ -100,7 +104,13 @@ def check_argument(name: str, number: int, type: pa.DataType, wanted: pa.DataTyp
 
 
 def argument_error(name: str, number: int, type: pa.DataType, wanted: str) -> SignatureError:
-    return SignatureError(f'argument {number} of "{name}" must be {wanted}, not {sql_name(type)}')
+    given = sql_name(type)
+    return SignatureError(f"argument {number} of {shown(name)} must be {wanted}, not {given}")
+
+
+def shown(name: str) -> str:
+    """A function in a message: by its name, or by the keyword that makes it."""
+    return "CASE" if name == "case" else f'"{name}"'
 
 
 def operand_error(name: str, types: Types) -> SignatureError:
@@ -118,8 +128,9 @@ def common_of(
         wider = common_type(result, type)
         mixed = (result == STRING) != (type == STRING) and NULL not in (result, type)
         if wider is None or (mixed and not strings_give_way):
-            raise SignatureError(
-                f'"{name}" needs values of one type, not {sql_name(result)} and {sql_name(type)}'
+            raise NoCommonTypeError(
+                f"{shown(name)} needs values of one type, not {sql_name(result)} and "
+                f"{sql_name(type)}"
             )
         result = wider
     return result

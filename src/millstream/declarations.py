@@ -1,0 +1,120 @@
+"""What CREATE STREAM and `session.stream` declare: columns, time and its unit, delay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from millstream import types
+from millstream.catalog import Stream, column_named
+from millstream.errors import BindError, ParseError
+from millstream.logical.plan import Field, Schema
+from millstream.logical.time import MICROSECONDS, TIMESTAMP_TIME, TimeDomain, unit_named
+from millstream.names import Name
+from millstream.sql import statements as syntax
+from millstream.sql.clauses import UNITS, Duration, parse_duration
+from millstream.sql.scope import check_name
+from millstream.sql.windows import chronons
+
+
+def declared_stream(statement: syntax.CreateStream) -> Stream:
+    """The stream that a CREATE STREAM declares."""
+    name = statement.name.text
+    columns: list[Field] = []
+    for column in statement.columns:
+        if any(column.name.text.lower() == other.name.lower() for other in columns):
+            raise BindError(f'column "{column.name.text}" is declared twice', column.name.span)
+        check_name(column.name)
+        columns.append(Field(column.name.text, column.type, nullable=column.nullable))
+    ordering, validity = statement.ordering, statement.validity
+    times: list[Name] = []
+    unit = None
+    if ordering is not None:
+        times, unit = [ordering.column], ordering.unit
+    elif validity is not None:
+        times, unit = [validity.start, validity.end], validity.unit
+    domain = time_domain(tuple(columns), times, unit, name)
+    statistics = {s.kind: s.value for s in statement.statistics if s.column is None}
+    distinct = tuple(
+        (column_named(tuple(columns), s.column, name).name, s.value)
+        for s in statement.statistics
+        if s.column is not None
+    )
+    return Stream(
+        name,
+        tuple(columns),
+        domain,
+        tuple(column_named(tuple(columns), column, name).name for column in times),
+        _chronons(ordering.delay, domain, "the delay") if ordering and ordering.delay else 0,
+        _chronons(ordering.idle, domain, "the idle time") if ordering and ordering.idle else None,
+        statement.source,
+        statistics.get("rate"),
+        distinct,
+    )
+
+
+def time_domain(columns: Schema, times: list[Name], unit: str | None, stream: str) -> TimeDomain:
+    """The time line that the time columns have."""
+    found = []
+    for name in times:
+        column = column_named(columns, name, stream)
+        if pa.types.is_timestamp(column.type):
+            if unit is not None:
+                raise BindError(
+                    f'column "{column.name}" is a TIMESTAMP, which has its own unit',
+                    name.span,
+                    "leave UNIT out",
+                )
+            found.append(TIMESTAMP_TIME)
+        elif column.type == types.BIGINT:
+            found.append(TimeDomain(types.BIGINT, _unit_size(unit)))
+        else:
+            raise BindError(
+                f'column "{column.name}" is {types.sql_name(column.type)} and cannot order the '
+                "stream",
+                name.span,
+                "time is a TIMESTAMP, or a BIGINT of raw units",
+            )
+    if len(set(found)) > 1:
+        raise BindError(f'the times of stream "{stream}" have different types', times[0].span)
+    return found[0] if found else TIMESTAMP_TIME
+
+
+def _unit_size(unit: str | None) -> int | None:
+    if unit is None:
+        return None
+    word = unit_named(unit)
+    if word is None:
+        raise BindError(f'"{unit}" is not a unit of time', help=f"write {UNITS}")
+    return MICROSECONDS[word]
+
+
+def _chronons(duration: Duration, domain: TimeDomain, what: str) -> int:
+    """As for windows, but a delay of nothing is fine."""
+    if duration.amount < 0:
+        raise BindError(f"{what} cannot be negative", duration.span)
+    return 0 if duration.amount == 0 else chronons(duration, domain, what)
+
+
+def length(value: str | int | None, domain: TimeDomain, what: str) -> int | None:
+    if value is None:
+        return None
+    return _chronons(parse_duration(str(value)), domain, what)
+
+
+def declared_schema(schema: Mapping[str, str | pa.DataType] | pa.Schema) -> Schema:
+    if isinstance(schema, pa.Schema):
+        return tuple(Field(f.name, type_named(f.type), nullable=f.nullable) for f in schema)
+    return tuple(Field(name, type_named(given)) for name, given in schema.items())
+
+
+def type_named(given: str | pa.DataType) -> pa.DataType:
+    try:
+        if isinstance(given, pa.DataType):
+            return types.from_arrow(given)
+        return types.from_sql(exp.DataType.build(given, dialect="spark"))
+    except (ValueError, SqlglotError):
+        raise ParseError(f'"{given}" is not a type') from None
