@@ -35,6 +35,7 @@ from millstream.errors import (
     Diagnostic,
     MillstreamError,
     NotYetError,
+    ParseError,
     QueryError,
     did_you_mean,
     listed,
@@ -189,6 +190,8 @@ class Session:
         self, text: str, file: str | None = None, parameters: Mapping[str, object] | None = None
     ) -> Any:
         """As `sql`, with the name of the file that messages show."""
+        if not isinstance(text, str):
+            raise ParseError(f"statements are text, not {type(text).__name__}")
         result = None
         text = text.removeprefix("\ufeff")  # so that messages show the text without the mark
         with located(text, file):
@@ -266,8 +269,9 @@ class Session:
         return registered
 
     def _rename(self, query: Query, name: str) -> None:
-        old = query.name
-        self.catalog.rename_query(old, name)
+        if not isinstance(name, str) or not name:
+            raise CatalogError(f"a query needs a name, not {name!r}")
+        self.catalog.rename_query(query.name, name)
         self.queries = {other.name: other for other in self.queries.values()}
 
     def _stop(self, name: Name) -> None:

@@ -420,6 +420,17 @@ _KEYS: dict[type[Plan], tuple[str, ...]] = {
 def _check(plan: Plan) -> None:
     """What the binder of SQL never gets wrong, and a person who writes a plan might."""
     name = type(plan).__name__
+    match plan:
+        case Granularity(granule=granule, coarsest=int(coarsest)) if coarsest < granule:
+            raise ParseError("coarsest is finer than granule")
+        case TimeWindow(size=size, minimum=int(minimum)) if minimum > size:
+            raise ParseError("min is more than range")
+        case CountWindow(rows=rows, minimum=int(minimum)) if minimum > rows:
+            raise ParseError("min is more than rows")
+        case PartitionedWindow(rows=rows, minimum=int(minimum)) if minimum > rows:
+            raise ParseError("min is more than rows")
+        case Map(outputs=()):
+            raise ParseError("Map has no columns")
     if len({child.domain for child in plan.inputs}) > 1:
         raise ParseError(f"the inputs of {name} have different times")
     if isinstance(plan, SetOperation):
