@@ -61,8 +61,6 @@ from millstream.logical.plan import (
 from millstream.logical.time import INFINITY
 from millstream.values import order_key
 
-Arrival = tuple[int, Row]
-
 
 class Reference:
     """Evaluates plans over finite inputs: the elements of every stream, in the stream's order."""
@@ -323,30 +321,28 @@ class Reference:
     def _count_window(self, plan: CountWindow, t: int) -> Snapshot:
         """17.2: the last `rows` of the first ⌊n(t) / slide⌋ · slide arrivals; 8.18 with a slide of
         one."""
-        arrived = [row for _, row in self._arrivals(plan, t)]
-        return Counter(_last(arrived, plan.rows, plan.slide))
+        return Counter(_last(self._arrivals(plan, t), plan.rows, plan.slide))
 
     def _partitioned_window(self, plan: PartitionedWindow, t: int) -> Snapshot:
         """8.19: the union of the count windows over every partition."""
         keys = [self._compiled(key, plan.input.schema) for key in plan.keys]
         partitions: dict[Row | None, list[Row]] = defaultdict(list)
-        for _, row in self._arrivals(plan, t):
+        for row in self._arrivals(plan, t):
             partitions[self._row(keys, row)].append(row)
         windows = (Counter(_last(p, plan.rows, plan.slide)) for p in partitions.values())
         return reduce(operator.add, windows, Counter())
 
-    def _arrivals(self, plan: CountWindow | PartitionedWindow, t: int) -> list[Arrival]:
+    def _arrivals(self, plan: CountWindow | PartitionedWindow, t: int) -> list[Row]:
         """The rows of every granule up to t, one after the other; ties by the window's order."""
         order = [self._compiled(expression, plan.input.schema) for expression in plan.order]
-        arrivals: list[Arrival] = []
+        arrivals: list[Row] = []
         for start, stop in self._pieces(plan.input, self.beginning, t):
             rows = sorted(
                 self.snapshot(plan.input, start).elements(),
                 key=lambda row: [order_key(column(row)) for column in order],
             )
             if rows:
-                grid = range(_up(start, plan.granule), stop, plan.granule)
-                arrivals += [(instant, row) for instant in grid for row in rows]
+                arrivals += rows * len(range(_up(start, plan.granule), stop, plan.granule))
         return arrivals
 
     def _sum(self, plan: Plan, first: int, last: int, granule: int) -> Snapshot:
