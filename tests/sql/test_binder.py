@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import pyarrow as pa
 import pytest
 
 import millstream as ms
@@ -16,6 +17,8 @@ def session() -> ms.Session:
     session.stream("B", [(1, 1, 100), (1, 1, 101), (1, 3, 102)], "t", schema=columns("txz"))
     session.stream("C", [(1, 1, 7), (1, 4, 8)], "t", schema=columns("txw"))
     session.stream("E", [], "t", schema=columns("txv"))
+    struct = pa.array([{"x": 1, "y": {"z": "q"}}])
+    session.stream("R", pa.table({"t": [1], "st": struct}), "t")
     return session
 
 
@@ -54,6 +57,20 @@ def rows(session: ms.Session, text: str, **parameters: object) -> list[tuple[obj
         ("SELECT x, COUNT(*) AS n FROM B GROUP BY x HAVING n > 1", [(1, 2)]),
         # Brackets in FROM.
         ("SELECT A.y FROM ((A)), ((SELECT w FROM C)) c WHERE A.x = 1", [(10,), (10,)]),
+        ("SELECT s.z FROM ((SELECT * FROM B) AS s JOIN A USING (x))", [(100,), (101,)]),
+        ("SELECT A.y FROM A RIGHT JOIN (C JOIN B USING (x)) USING (x)", [(10,), (10,)]),
+        # Correlated through outer joins.
+        ("SELECT y FROM A WHERE 4 = (SELECT MAX(c.x) FROM B RIGHT JOIN C c ON B.x = A.x)",
+         [(10,), (20,), (30,)]),
+        ("SELECT y, (SELECT COUNT(B.z) FROM B RIGHT JOIN C c ON B.x = A.x) AS n FROM A",
+         [(10, 4), (20, 0), (30, 0)]),
+        ("SELECT y, (SELECT COUNT(*) FROM B FULL JOIN C ON B.x = C.x AND C.x = A.x) AS n FROM A",
+         [(10, 4), (20, 5), (30, 5)]),
+        # Fields of structs, strings side by side, and the order under a scalar subquery.
+        ("SELECT st.y.z, R.st.x FROM R", [("q", 1)]),
+        ("SELECT 'a' 'b' FROM C", [("ab",), ("ab",)]),
+        ("SELECT LAST(y), FIRST(y) FROM A WHERE y > (SELECT MIN(w) FROM C)", [(30, 10)]),
+        ("(SELECT y FROM A ORDER BY y LIMIT 2) ORDER BY y DESC LIMIT 1", [(20,)]),
     ],
 )  # fmt: skip
 def test_answer(session: ms.Session, text: str, expected: list[tuple[object, ...]]) -> None:
@@ -123,6 +140,21 @@ def test_a_column_that_an_outer_join_pads_may_be_null() -> None:
          "FULL JOIN (SELECT MAX(x) AS m FROM B) b ON a.m = b.m) FROM A",
          "a scalar subquery has at most one row, and this one might have more"),
         ("SELECT ISTREAM(DISTINCT x) FROM A", "DISTINCT stands before ISTREAM"),
+        ("SELECT ABS(A.*) FROM A", '"*" cannot stand in the select list'),
+        ("SELECT INTERVAL x DAY FROM A", "an INTERVAL is a number and a unit"),
+        ("SELECT INTERVAL '0.0000001' SECOND FROM A",
+         "an INTERVAL is a whole number of microseconds"),
+        (f"SELECT INTERVAL '{10**15}' DAY FROM A", "the INTERVAL is out of range"),
+        ("SELECT 1e999 FROM A", "the number is too large for DOUBLE"),
+        ("SELECT 1e FROM A", '"1e" is not a number'),
+        (f"SELECT {10**70} FROM A", "a number has at most 38 digits"),
+        ("SELECT x IN () FROM A", "IN takes a list of values or a subquery"),
+        ("SELECT CAST(x AS MAP<INT, INT>) FROM A", 'type "MAP<INT, INT>" is not supported'),
+        ("SELECT x + ANY (SELECT x FROM B) FROM A", "ANY and ALL follow a comparison"),
+        ("SELECT * FROM LATERAL (SELECT 1 FROM A)", "LATERAL is not supported in FROM"),
+        ("SELECT * FROM VALUES (1)", "VALUES is not supported in FROM"),
+        ("SELECT y FROM A ORDER BY y FETCH FIRST 1 ROWS ONLY", "FETCH is not supported"),
+        ("SELECT st.w FROM R", '"st" has no field "w"'),
     ],
 )  # fmt: skip
 def test_refusal(session: ms.Session, text: str, message: str) -> None:

@@ -89,15 +89,6 @@ class Plan:
         return self.inputs[0].domain
 
 
-def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """`plan` with `change` applied to every node, inputs first."""
-    inputs = plan.inputs
-    changed = tuple(transform(child, change) for child in inputs)
-    if any(new is not old for new, old in zip(changed, inputs, strict=True)):
-        plan = plan.with_inputs(*changed)
-    return change(plan)
-
-
 def map_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> Plan:
     """The node with `change` applied to every part of its own expressions."""
 

@@ -271,12 +271,9 @@ def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp
 
 
 def _uniform(node: exp.Expression) -> exp.Expression:
-    """One tree for two spellings: 'a' 'b' is the string 'ab', DATE '…' is a CAST, and FETCH FIRST
-    n ROWS ONLY is LIMIT n."""
+    """One tree for two spellings: 'a' 'b' is the string 'ab', and DATE '…' is a CAST."""
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
-    if isinstance(node, exp.Fetch) and not node.args.get("limit_options"):
-        return exp.Limit(expression=node.args.get("count"))
     parts = node.expressions if isinstance(node, exp.Concat) else []
     if parts and all(isinstance(part, exp.Literal) and part.is_string for part in parts):
         literal = exp.Literal.string("".join(part.this for part in parts))
