@@ -31,7 +31,7 @@ from millstream.sql.clauses import (
 )
 from millstream.sql.complaints import syntax_error
 from millstream.sql.definitions import DefinitionReader
-from millstream.sql.shape import QueryShape
+from millstream.sql.shape import QueryShape, Reference
 from millstream.sql.statements import (
     Query,
     Select,
@@ -107,6 +107,7 @@ class _Statement:
         tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens)
         _attach(tree, lifted.found)
         _complete_positions(tree, tokens)
+        _mark_commas(tree, lifted.shape.references)
         return Query(tree, emit, emit_span, whole)
 
 
@@ -144,10 +145,10 @@ class _Lifter:
     ) -> None:
         self.cursor = Cursor(tokens, len(text))
         self.reader = ClauseReader(self.cursor, parameters)
-        start, end = tokens[0].span.start, tokens[-1].span.end
-        self.characters = [
-            c if start <= i < end or c in "\r\n" else " " for i, c in enumerate(text)
-        ]
+        # What is no token of the query is blanked: other statements, and comments.
+        self.characters = [c if c in "\r\n" else " " for c in text]
+        for token in tokens:
+            self._write(token.span.start, text[token.span.start : token.span.end])
         self.shape = QueryShape(tokens)
         self.found: list[_Found] = []
 
@@ -214,7 +215,7 @@ class _Lifter:
                 break
             index -= 1
         alias, before = tokens[index - 1], tokens[index - 2]
-        named = before.word in ("AS", ")") or _names_something(before)
+        named = before.word in ("AS", ")", "]") or _names_something(before)
         return alias if _names_something(alias) and named else None
 
     def _clause(self) -> Window | Granularity:
@@ -271,7 +272,12 @@ def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp
 
 
 def _uniform(node: exp.Expression) -> exp.Expression:
-    """One tree for two spellings: 'a' 'b' is the string 'ab', and DATE '…' is a CAST."""
+    """One tree for two spellings: 'a' 'b' is the string 'ab', DATE '…' is a CAST, and FETCH FIRST
+    n ROWS ONLY is LIMIT n."""
+    if isinstance(node, exp.Fetch):
+        options = node.args.get("limit_options") or node
+        if not options.args.get("percent") and not options.args.get("with_ties"):
+            return exp.Limit(expression=node.args.get("count"))
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
     parts = node.expressions if isinstance(node, exp.Concat) else []
@@ -306,23 +312,26 @@ def _complete_positions(tree: exp.Expression, tokens: Sequence[Token]) -> None:
             node.meta.update(start=span.start, end=span.end - 1)
         elif isinstance(node, exp.Func) and node.meta.get("start") in calls:
             node.meta["closed"] = calls[node.meta["start"]]
-        elif isinstance(node, exp.Join) and _word_before(node.this, tokens) == ",":
-            mark_comma(node)
 
 
-def _word_before(reference: exp.Expression, tokens: Sequence[Token]) -> str:
-    """The word before a reference in FROM, its own brackets left out."""
-    starts = [part.meta["start"] for part in reference.walk() if "start" in part.meta]
-    first = min(starts, default=-1)
-    index = next((i for i, token in enumerate(tokens) if token.span.start == first), 0)
-    if isinstance(reference, exp.Subquery):
-        closed = 0
-        while index > 0 and (closed > 0 or tokens[index].word != "("):
-            index -= 1
-            closed += {")": 1, "(": -1 if closed else 0}.get(tokens[index].word, 0)
-        while index > 0 and tokens[index - 1].word == "(":
-            index -= 1
-    return tokens[index - 1].word if index else ""
+def _mark_commas(tree: exp.Expression, references: Sequence[Reference]) -> None:
+    """Tell the joins that were written as a comma, which sqlglot reads as CROSS JOIN."""
+    for join in tree.find_all(exp.Join):
+        placed = [part for part in join.this.walk() if "start" in part.meta]
+        first = min(placed, key=lambda part: part.meta["start"], default=None)
+        if first is None:
+            continue
+        # The references around the first name, from the innermost; those of inner queries, each
+        # of which has a FROM or JOIN between the name and this join, are not this one.
+        start = first.meta["start"]
+        around = sorted(
+            (r for r in references if r.start <= start < r.end), key=lambda r: r.start, reverse=True
+        )
+        inner = 0
+        while (first := first.parent) is not join:
+            inner += isinstance(first, exp.From | exp.Join)
+        if inner < len(around) and around[inner].after == ",":
+            mark_comma(join)
 
 
 def _attach(tree: exp.Expression, found: Sequence[_Found]) -> None:

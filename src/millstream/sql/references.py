@@ -13,7 +13,7 @@ from sqlglot import exp
 from millstream.catalog import Stream
 from millstream.errors import BindError, CatalogError, Span, UnknownNameError, did_you_mean
 from millstream.logical.expressions import Column, Expression, conjunction, rewrite, walk
-from millstream.logical.plan import Join, JoinKind, Plan, rename
+from millstream.logical.plan import Join, JoinKind, Map, Named, Plan, rename
 from millstream.names import Name
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
@@ -66,9 +66,10 @@ class FromBinder:
         self.scope = Scope(parent=outer)
 
     def bind(self, first: exp.Expression, joins: list[exp.Expression]) -> Plan:
-        """The references between commas are joined first; a comma then makes the product."""
+        """The references between commas are joined first; a comma then makes the product. Inside
+        a bracket, what is joined hangs on the first reference."""
         groups: list[tuple[exp.Expression, list[exp.Expression]]] = [(first, [])]
-        for join in joins:
+        for join in [*(first.args.get("joins") or []), *joins]:
             if is_comma(join):
                 groups.append((join.this, []))
             else:
@@ -80,7 +81,7 @@ class FromBinder:
         """References joined from left to right; a condition sees the names of its group only."""
         outside = self.scope
         self.scope = Scope(parent=self.outer)
-        plan = self._item(first, outside)
+        plan = self._reference_or_bracket(first, outside)
         for join in joins:
             plan = self._join(plan, join, outside)
         for relation in self.scope.relations:
@@ -92,8 +93,21 @@ class FromBinder:
     # --- references ------------------------------------------------------------------------------
 
     def _item(self, node: exp.Expression, beside: Scope) -> Plan:
-        """A reference, which may be a bracket of several that are joined; `beside` are the names
-        that stand before it in FROM and that it cannot see."""
+        """What is joined: a reference, or in A JOIN B JOIN C ON … ON … a join of its own."""
+        if not node.args.get("joins"):
+            return self._reference_or_bracket(node, beside)
+        inner = FromBinder(self.statement, self.outer, self.tables)
+        plan = inner.bind(node, [])
+        self._absorb(inner.scope, node)
+        return plan
+
+    def _absorb(self, scope: Scope, node: exp.Expression) -> None:
+        for relation in scope.relations:
+            self.scope.add(relation, span_of(node))
+        self.scope.merged += scope.merged
+
+    def _reference_or_bracket(self, node: exp.Expression, beside: Scope) -> Plan:
+        """`beside` are the names that stand before in FROM and that a subquery cannot see."""
         if _is_bracket(node):
             return self._bracket(node, beside)
         plan, relation = self._reference(node, beside)
@@ -104,16 +118,16 @@ class FromBinder:
         """`(a JOIN b ON …)`; with an alias its columns go by that."""
         refuse_others(node, ("this", "alias", "joins"), "FROM")
         inner = FromBinder(self.statement, self.outer, self.tables)
-        # What is joined inside a bracket hangs on its first reference.
-        plan = inner.bind(node.this, list(node.this.args.get("joins") or []))
-        if node.args.get("alias") is not None:
-            plan, relation = self._named(plan, node, "", "join")
-            self.scope.add(relation, span_of(node))
-            return plan
-        for relation in inner.scope.relations:
-            self.scope.add(relation, span_of(node))
-        self.scope.merged += inner.scope.merged
-        return apply_clauses(plan, clauses_of(node), "the join")
+        plan = inner.bind(node.this, [])
+        if node.args.get("alias") is None:
+            self._absorb(inner.scope, node)
+            return apply_clauses(plan, clauses_of(node), "the join")
+        columns = inner.scope.star(None)
+        names = distinct_names([name for name, _ in columns])
+        outputs = [Named(e, name) for (_, e), name in zip(columns, names, strict=True)]
+        plan, relation = self._named(Map(plan, tuple(outputs)), node, "", "join")
+        self.scope.add(relation, span_of(node))
+        return plan
 
     def _reference(self, node: exp.Expression, beside: Scope) -> tuple[Plan, Relation]:
         match node:

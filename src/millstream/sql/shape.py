@@ -4,7 +4,7 @@ completeness of clauses, which sqlglot forgives or reports far from their place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from sqlglot.tokens import TokenType
@@ -19,12 +19,23 @@ _WINDOW_WORDS = ("RANGE", "ROWS", "PARTITION", "NOW", "UNBOUNDED")
 
 
 @dataclass
+class Reference:
+    """The place of one reference in FROM, and what stands before it: FROM, JOIN or a comma."""
+
+    after: str
+    start: int
+    end: int = -1
+
+
+@dataclass
 class _Frame:
     """What is known inside one pair of brackets."""
 
     clause: str = ""  # the word of _ORDER that we are in; empty outside a SELECT
     on: bool = False  # in the condition of a join
-    outer_join: tuple[str, Span] | None = None  # a join that still needs ON or USING
+    # The joins that have no ON or USING yet: (LEFT JOIN or the like, or nothing; its place).
+    joins: list[tuple[str, Span]] = field(default_factory=list)
+    reference: Reference | None = None  # the reference that we are in
 
 
 class QueryShape:
@@ -33,6 +44,7 @@ class QueryShape:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.frames = [_Frame()]
+        self.references: list[Reference] = []
 
     @property
     def in_from(self) -> bool:
@@ -42,10 +54,12 @@ class QueryShape:
     def step(self, index: int) -> None:
         word = self.tokens[index].word
         frame = self.frames[-1]
+        if self._is_only_a_name(index):
+            return
         if word == "(":
             self.frames.append(_Frame("FROM" if self.in_from else ""))
         elif word == ")":
-            self._end_of_joins(frame)
+            self._leave_from(index, frame)
             if len(self.frames) > 1:
                 self.frames.pop()
         elif word == "SELECT":
@@ -53,14 +67,15 @@ class QueryShape:
             if self._nothing_follows(index):
                 self._fail("expected a column or an expression after SELECT", index + 1)
         elif word in _SET_OPERATIONS and self._word(index - 1) != "*":
-            self._end_of_joins(frame)
+            self._leave_from(index, frame)
             self.frames[-1] = _Frame()
         elif frame.clause and self._is_clause(index):
             self._enter_clause(index, frame)
         elif word == "JOIN" and frame.clause == "FROM":
             self._join(index, frame)
         elif word in ("ON", "USING") and frame.clause == "FROM":
-            frame.on, frame.outer_join = True, None
+            frame.on = True
+            frame.joins = frame.joins[:-1]
         elif word == ",":
             self._comma(index, frame)
         elif word == "EMIT" and self._word(index + 1) in ("FINAL", "CHANGES"):
@@ -70,17 +85,33 @@ class QueryShape:
             )
         elif word == "WINDOW" and not self.in_from:
             self._misplaced_window(index)
-        if word in ("FROM", "JOIN") and self.in_from:
+        if word in ("FROM", "JOIN", ",") and self.in_from:
             self._expect_reference(index)
+            self._enter_reference(index)
 
     def end(self) -> None:
-        self._end_of_joins(self.frames[-1])
+        self._leave_from(len(self.tokens), self.frames[-1])
+
+    def _enter_reference(self, index: int) -> None:
+        frame = self.frames[-1]
+        self._close_reference(index, frame)
+        frame.reference = Reference(self.tokens[index].word, self.tokens[index + 1].span.start)
+        self.references.append(frame.reference)
+
+    def _close_reference(self, index: int, frame: _Frame) -> None:
+        if frame.reference is not None:
+            frame.reference.end = self.tokens[index - 1].span.end
+            frame.reference = None
+
+    def _leave_from(self, index: int, frame: _Frame) -> None:
+        self._end_of_joins(frame)
+        self._close_reference(index, frame)
 
     # --- checks ----------------------------------------------------------------------------------
 
     def _enter_clause(self, index: int, frame: _Frame) -> None:
         word = self.tokens[index].word
-        self._end_of_joins(frame)
+        self._leave_from(index, frame)
         if _ORDER.index(word) < _ORDER.index(frame.clause):
             raise ParseError(
                 f"{_name(word)} stands before {_name(frame.clause)}", self._span(index)
@@ -94,7 +125,6 @@ class QueryShape:
             self._fail(f"expected {what} after {_name(word)}", last + 1)
 
     def _join(self, index: int, frame: _Frame) -> None:
-        self._end_of_joins(frame)
         frame.on = False
         words: list[str] = []
         while self._word(index - 1) in (
@@ -108,13 +138,15 @@ class QueryShape:
         ):
             index -= 1
             words.insert(0, self._word(index))
-        if words and "NATURAL" not in words:
-            frame.outer_join = " ".join([*words, "JOIN"]), self.tokens[index].span
+        if "NATURAL" not in words:
+            kind = " ".join([*words, "JOIN"]) if words else ""
+            frame.joins = [*frame.joins, (kind, self.tokens[index].span)]
 
     def _end_of_joins(self, frame: _Frame) -> None:
-        if frame.outer_join is not None:
-            kind, span = frame.outer_join
-            raise ParseError(f"{kind} needs ON or USING", span)
+        for kind, span in frame.joins:
+            if kind:
+                raise ParseError(f"{kind} needs ON or USING", span)
+        frame.joins = []
 
     def _comma(self, index: int, frame: _Frame) -> None:
         in_list_of_streams = frame.clause == "FROM"
@@ -126,8 +158,6 @@ class QueryShape:
         if self._nothing_follows(index):
             what = "a stream" if in_list_of_streams else "a column or an expression"
             self._fail(f'expected {what} after ","', index + 1)
-        if in_list_of_streams:
-            self._expect_reference(index)
 
     def _expect_reference(self, index: int) -> None:
         if self._nothing_follows(index):
@@ -155,8 +185,14 @@ class QueryShape:
         word = self._word(index + 1)
         return word == ")" or word in _SET_OPERATIONS or self._is_clause(index + 1)
 
+    def _is_only_a_name(self, index: int) -> bool:
+        """Whether a word stands where only a name can: after a point, or after AS."""
+        return self.tokens[index].is_name and self._word(index - 1) in (".", "AS")
+
     def _is_clause(self, index: int) -> bool:
         """Whether the token begins a clause, and is not part of DISTINCT FROM, WITHIN GROUP …"""
+        if index > 0 and self._is_only_a_name(index):
+            return False
         word, before = self._word(index), self._word(index - 1)
         if word in _TWO_WORDS:
             return self._word(index + 1) == "BY"

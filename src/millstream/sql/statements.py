@@ -213,8 +213,11 @@ def query_text(tree: exp.Expression) -> str:
     """
     tree = tree.copy()
     printed: dict[str, str] = {}
+    stem = "__part"
+    while stem in str(tree.sql(dialect="spark")):
+        stem += "_"
     for part in list(_printed_apart(tree, root=True)):
-        mark = f"__part_{len(printed)}__"
+        mark = f"{stem}_{len(printed)}__"
         if clauses_of(part) != Clauses():
             printed[mark] = _reference_text(part)
             in_stream_function = isinstance(part.parent, exp.Anonymous)

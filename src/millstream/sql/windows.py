@@ -164,7 +164,7 @@ def _time_window(plan: Plan, window: syntax.Window) -> Plan:
         minimum = length(window.minimum, "the smallest window")
         if minimum > size:
             raise BindError("MIN is longer than MAX", window.minimum.span)
-    if size == slide == granules and minimum is None:
+    if size == slide == granules == 1 and minimum is None:
         return plan
     return TimeWindow(plan, size, slide, granules, minimum)
 
