@@ -902,3 +902,34 @@ def test_a_connector_that_fails_while_it_is_read() -> None:
     session.sql("CREATE STREAM s (t BIGINT) SOURCE broken() ORDERED BY t")
     with pytest.raises(ms.DataError, match='stream "s" cannot be read: gone'):
         session.sql("SELECT * FROM s").run()
+
+
+def test_a_window_of_one_granule_does_not_look_before_the_beginning() -> None:
+    """As larger ones do not: the first granule of the query is not complete."""
+    session = ms.Session()
+    session.stream("S", [{"t": 2, "v": 1}], time="t")
+    counts = "(SELECT COUNT(*) AS n FROM S) WINDOW(RANGE {}) GRANULARITY(3)"
+    for size in (3, 6):
+        query = session.sql(f"SELECT n FROM {counts.format(size)} EMIT CHANGES")
+        assert query.run().column("at").to_pylist()[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "schema", "message"),
+    [
+        (
+            [{"t": 1, "v": decimal.Decimal("1.5")}],
+            "INT",
+            "row 1: Decimal('1.5') in column \"v\" is not INT",
+        ),
+        ([{"t": 1, "v": [2.7]}], "ARRAY<INT>", 'row 1: [2.7] in column "v" is not ARRAY<INT>'),
+        ([{"t": 1, "v": datetime.datetime(2024, 1, 1, 5)}], "DATE", "is not DATE"),
+        ([{"t": 2**63 - 1, "v": 1}], "INT", 'the time in column "t" is too large'),
+        ([{"t": 1, 1: 2}], "INT", "the keys must be names"),
+        (pandas.Series([1, 2]), "INT", "cannot be made of Series"),
+    ],
+)
+def test_values_are_taken_whole_or_refused(data: object, schema: str, message: str) -> None:
+    with pytest.raises(ms.DataError) as error:
+        ms.Session().stream("s", data, "t", schema={"t": "BIGINT", "v": schema})
+    assert message in str(error.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -29,13 +30,14 @@ def table_of(data: object, schema: Schema | None, stream: str) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     module = type(data).__module__.split(".")[0]
-    if module == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if module == "polars":
-        frame: Any = data
-        collected = frame.collect() if hasattr(frame, "collect") else frame
-        return collected.to_arrow()
-    if not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping):
+    kind = type(data).__name__
+    if module in ("pandas", "polars") and kind in ("DataFrame", "LazyFrame"):
+        return _table_of_frame(data, stream)
+    if (
+        not isinstance(data, Iterable)
+        or isinstance(data, str | bytes | Mapping)
+        or kind == "Series"
+    ):
         raise DataError(
             f'stream "{stream}" cannot be made of {type(data).__name__}',
             help="pass an Arrow table, a pandas or Polars frame, or an iterable of rows",
@@ -43,9 +45,20 @@ def table_of(data: object, schema: Schema | None, stream: str) -> pa.Table:
     return _table_of_rows(list(data), schema, stream)
 
 
+def _table_of_frame(frame: Any, stream: str) -> pa.Table:
+    try:
+        if type(frame).__module__.startswith("pandas"):
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+    except pa.ArrowException as error:
+        raise DataError(f'stream "{stream}" cannot be read: {error}') from None
+
+
 def _table_of_rows(rows: list[Any], schema: Schema | None, stream: str) -> pa.Table:
     if rows and all(isinstance(row, pa.RecordBatch | pa.Table) for row in rows):
         tables = [r if isinstance(r, pa.Table) else pa.Table.from_batches([r]) for r in rows]
+        if any(table.schema != tables[0].schema for table in tables):
+            raise DataError(f'the batches of stream "{stream}" have different columns')
         return pa.concat_tables(tables)
     if any(isinstance(row, Mapping) for row in rows):
         names, rows = _rows_of_mappings(rows, schema, stream)
@@ -81,6 +94,8 @@ def _rows_of_mappings(
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
             raise DataError(f'stream "{stream}", row {number}: expected a mapping, found {row!r}')
+        if not all(isinstance(key, str) for key in row):
+            raise DataError(f'stream "{stream}", row {number}: the keys must be names: {row!r}')
         keys.update(dict.fromkeys(row))
     if schema is None:
         return list(keys), [tuple(row.get(key) for key in keys) for row in rows]
@@ -99,12 +114,26 @@ def _column_named(names: list[str], wanted: str, stream: str) -> str:
 
 
 def _array(values: list[Any], wanted: pa.DataType | None) -> pa.Array:
-    """An Arrow array; ValueError where a fraction would be cut off."""
-    if wanted is not None and types.is_integral(wanted):
-        for value in values:
-            if isinstance(value, float) and not value.is_integer():
+    """An Arrow array; ValueError where part of a value would be cut off."""
+    array = pa.array(values, wanted)
+    if wanted is not None:
+        for value, kept in zip(values, array.to_pylist(), strict=True):
+            if not _is_kept(value, kept, wanted):
                 raise ValueError(value)
-    return pa.array(values, wanted)
+    return array
+
+
+def _is_kept(value: Any, kept: Any, type_: pa.DataType) -> bool:
+    """Whether Arrow took a value as it is: it cuts fractions to integers and hours off dates."""
+    if value is None or kept is None:
+        return value is kept
+    if types.is_integral(type_):
+        return bool(value == kept)
+    if pa.types.is_date(type_):
+        return not isinstance(value, datetime.datetime) or value.time() == datetime.time()
+    if types.is_array(type_):
+        return all(_is_kept(v, k, type_.value_type) for v, k in zip(value, kept, strict=True))
+    return True
 
 
 def _bad_value(stream: str, name: str, wanted: pa.DataType | None, values: list[Any]) -> DataError:
@@ -113,9 +142,9 @@ def _bad_value(stream: str, name: str, wanted: pa.DataType | None, values: list[
         try:
             _array([value], wanted)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            type_name = types.sql_name(wanted) if wanted is not None else "any type"
+            fault = f"is not {types.sql_name(wanted)}" if wanted is not None else "has no type"
             return DataError(
-                f'stream "{stream}", row {number}: {value!r} in column "{name}" is not {type_name}'
+                f'stream "{stream}", row {number}: {value!r} in column "{name}" {fault}'
             )
     return DataError(f'stream "{stream}": the values of column "{name}" have different types')
 
@@ -167,6 +196,8 @@ def elements_of(stream: Stream, table: pa.Table) -> list[Element]:
         where = f'stream "{stream.name}", row {number}'
         if row[start] is None:
             raise DataError(f'{where}: the time column "{stream.time[0]}" is NULL')
+        if row[start] >= INFINITY:
+            raise DataError(f'{where}: the time in column "{stream.time[0]}" is too large')
         if end is None:
             elements.append(Element(row, row[start], plus(row[start], 1)))
             continue

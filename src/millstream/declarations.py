@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from millstream import types
 from millstream.catalog import Stream, column_named
-from millstream.errors import BindError, ParseError
+from millstream.errors import BindError, DataError, ParseError
 from millstream.logical.plan import Field, Schema
 from millstream.logical.time import MICROSECONDS, TIMESTAMP_TIME, TimeDomain, unit_named
 from millstream.names import Name
@@ -86,7 +86,7 @@ def time_domain(columns: Schema, times: list[Name], unit: str | None, stream: st
 def _unit_size(unit: str | None) -> int | None:
     if unit is None:
         return None
-    word = unit_named(unit)
+    word = unit_named(str(unit))
     if word is None:
         raise BindError(f'"{unit}" is not a unit of time', help=f"write {UNITS}")
     return MICROSECONDS[word]
@@ -106,6 +106,8 @@ def length(value: str | int | None, domain: TimeDomain, what: str) -> int | None
 
 
 def declared_schema(schema: Mapping[str, str | pa.DataType] | pa.Schema) -> Schema:
+    if not isinstance(schema, Mapping | pa.Schema):
+        raise DataError('schema is a mapping such as {"column": "TYPE"}, or an Arrow schema')
     if isinstance(schema, pa.Schema):
         return tuple(Field(f.name, type_named(f.type), nullable=f.nullable) for f in schema)
     return tuple(Field(name, type_named(given)) for name, given in schema.items())

@@ -113,7 +113,7 @@ class Session:
         columns = declared if declared is not None else schema_of(table, name)
         check_columns(columns, name)
         times = () if time is None else (time,) if isinstance(time, str) else tuple(time)
-        if len(times) > 2:
+        if len(times) > 2 or len(set(times)) < len(times):
             raise DataError("time names one column, or the two between which a row is valid")
         domain = time_domain(columns, [Name(column) for column in times], unit, name)
         stream = Stream(

@@ -202,6 +202,8 @@ def name_of(identifier: exp.Expression) -> Name:
 def check_name(name: Name) -> None:
     """Refuse what cannot be the name of a column: `$` marks hidden ones, and plan text has one
     line a node."""
+    if not name.text:
+        raise BindError("a column needs a name", name.span)
     if name.text.startswith("$"):
         raise BindError('the name of a column cannot begin with "$"', name.span)
     if "\n" in name.text or "\r" in name.text:
