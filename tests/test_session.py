@@ -908,7 +908,7 @@ def test_a_window_of_one_granule_does_not_look_before_the_beginning() -> None:
     """As larger ones do not: the first granule of the query is not complete."""
     session = ms.Session()
     session.stream("S", [{"t": 2, "v": 1}], time="t")
-    counts = "(SELECT COUNT(*) AS n FROM S) WINDOW(RANGE {}) GRANULARITY(3)"
+    counts = "(SELECT COUNT(*) AS n FROM S WINDOW(RANGE 5)) WINDOW(RANGE {}) GRANULARITY(3)"
     for size in (3, 6):
         query = session.sql(f"SELECT n FROM {counts.format(size)} EMIT CHANGES")
         assert query.run().column("at").to_pylist()[0] == 3

@@ -43,7 +43,7 @@ from millstream.sql.aggregation import bind_aggregate, is_aggregate
 from millstream.sql.clauses import parse_duration
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope
-from millstream.sql.tokens import Cursor, tokenize
+from millstream.sql.tokens import tokenize
 from millstream.sql.windows import chronons
 from millstream.types import sql_name
 
@@ -281,9 +281,9 @@ class _Properties:
         return read(key) if self.has(key) else None
 
     def name(self, key: str) -> str:
-        cursor = _cursor(self.text(key))
-        name = cursor.name("a name").text
-        cursor.end()
+        qualifier, name = _read_name(self.text(key))
+        if qualifier:
+            raise ParseError(f"{key}={self.text(key)} is not a single name")
         return name
 
     def number(self, key: str, default: int | None = None) -> int:
@@ -373,12 +373,7 @@ class _Properties:
             if not isinstance(expression, Column):
                 raise ParseError(f"{text} needs a name: {text} AS name", self.line.span)
             return Named(expression, expression.name, expression.qualifier * keep_qualifier)
-        cursor = _cursor(alias)
-        name = cursor.name("a name").text
-        qualifier = ""
-        if cursor.accept("."):
-            qualifier, name = name, cursor.name("a name").text
-        cursor.end()
+        qualifier, name = _read_name(alias)
         return Named(expression, name, qualifier)
 
     def order(self) -> tuple[SortKey, ...]:
@@ -469,5 +464,12 @@ def _cut(text: str, suffix: str) -> tuple[str, bool]:
     return (text[: -len(suffix)], True) if text.endswith(suffix) else (text, False)
 
 
-def _cursor(text: str) -> Cursor:
-    return Cursor(tokenize(text), len(text))
+def _read_name(text: str) -> tuple[str, str]:
+    """(qualifier, name) of `a.b`, or of `b` with no qualifier."""
+    tokens = tokenize(text)
+    names = [token.text for token in tokens if token.is_name]
+    if len(tokens) == 1 and len(names) == 1:
+        return "", names[0]
+    if len(tokens) == 3 and len(names) == 2 and tokens[1].word == ".":
+        return names[0], names[1]
+    raise ParseError(f'"{text}" is not a name')

@@ -178,10 +178,6 @@ class Cursor:
         self.position += 1
         return Name(token.text, token.kind is TokenType.IDENTIFIER, token.span)
 
-    def end(self) -> None:
-        if self.current is not None:
-            self.fail("nothing more")
-
     def list_of(self, item: Callable[[], T]) -> list[T]:
         """`item, item, …`"""
         items = [item()]
