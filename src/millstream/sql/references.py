@@ -224,6 +224,12 @@ class FromBinder:
         if join_kind is None or method not in ("", "NATURAL"):
             words = " ".join(word for word in (method, side, kind) if word)
             raise BindError(f"{words} JOIN is not supported", span_of(node))
+        if method == "NATURAL" and (kind.upper() == "CROSS" or part(node, "on") or _using(node)):
+            raise BindError(
+                "a NATURAL JOIN takes no condition of its own",
+                span_of(node.this),
+                "put a join that another one contains into brackets",
+            )
         before = Scope(list(self.scope.relations), list(self.scope.merged))
         right = self._item(node.this, beside)
         added = Scope(
@@ -256,7 +262,7 @@ class FromBinder:
             right = {name.lower() for name, _ in added.star(None)}
             common = [name for folded, name in left.items() if folded in right]
             return [Name(name, span=span_of(node)) for name in common]
-        return [name_of(item) for item in node.args.get("using") or []]
+        return [name_of(item) for item in _using(node)]
 
     def _join_using(self, plan: Join, names: list[Name], before: Scope, added: Scope) -> Join:
         binder = ScalarBinder(
@@ -297,6 +303,10 @@ class FromBinder:
             replace(merged, expression=rewrite(merged.expression, padded))
             for merged in self.scope.merged
         ]
+
+
+def _using(join: exp.Expression) -> list[exp.Expression]:
+    return list(join.args.get("using") or [])
 
 
 def _is_bracket(node: exp.Expression) -> bool:

@@ -24,7 +24,7 @@ from millstream.sql.calls import call_of, written_name
 from millstream.sql.clauses import parameter_value
 from millstream.sql.literals import literal_of
 from millstream.sql.parser import STREAM_FUNCTIONS
-from millstream.sql.scope import Scope, name_of, name_span_of, span_of
+from millstream.sql.scope import Scope, name_of, name_span_of, refuse_others, span_of
 
 BOOLEAN = pa.bool_()
 
@@ -302,6 +302,7 @@ class ScalarBinder:
         return Literal(int(microseconds), types.INTERVAL)
 
     def _cast(self, node: exp.Cast) -> Expression:
+        refuse_others(node, ("this", "to", "safe"), "CAST")
         operand = self.bind(node.this)
         try:
             target = types.from_sql(node.to)

@@ -74,10 +74,14 @@ class QueryShape:
         elif word == "JOIN" and frame.clause == "FROM":
             self._join(index, frame)
         elif word in ("ON", "USING") and frame.clause == "FROM":
+            if word == "USING":
+                self._check_using(index + 2)
             frame.on = True
             frame.joins = frame.joins[:-1]
         elif word == ",":
             self._comma(index, frame)
+        elif word == "AS" and frame.clause and self._word(index + 1) in ("", ",", ")"):
+            self._check_alias(index)
         elif word == "EMIT" and self._word(index + 1) in ("FINAL", "CHANGES"):
             raise ParseError(
                 "EMIT stands at the end of the statement",
@@ -153,11 +157,27 @@ class QueryShape:
         if in_list_of_streams:
             self._end_of_joins(frame)
             frame.on = False
-        if not frame.clause:
+        if not frame.clause and self._word(index + 1) not in (",", ")"):
             return
         if self._nothing_follows(index):
             what = "a stream" if in_list_of_streams else "a column or an expression"
             self._fail(f'expected {what} after ","', index + 1)
+
+    def _check_using(self, index: int) -> None:
+        """Names without a point, which sqlglot would drop; at least one."""
+        if self._word(index) == ")":
+            self._fail("expected a column after USING", index)
+        while index < len(self.tokens) and self._word(index) != ")":
+            if self._word(index) == ".":
+                span = self.tokens[index - 1].span.to(self.tokens[index].span)
+                raise ParseError("USING takes columns without a name before them", span)
+            index += 1
+
+    def _check_alias(self, index: int) -> None:
+        """AS needs a name; quoted names and strings have no word, and are fine."""
+        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
+        if following is None or following.word:
+            self._fail("expected a name after AS", index + 1)
 
     def _expect_reference(self, index: int) -> None:
         if self._nothing_follows(index):
@@ -183,7 +203,7 @@ class QueryShape:
         if index + 1 >= len(self.tokens):
             return True
         word = self._word(index + 1)
-        return word == ")" or word in _SET_OPERATIONS or self._is_clause(index + 1)
+        return word in (")", ",") or word in _SET_OPERATIONS or self._is_clause(index + 1)
 
     def _is_only_a_name(self, index: int) -> bool:
         """Whether a word stands where only a name can: after a point, or after AS."""
