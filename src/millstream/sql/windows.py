@@ -28,7 +28,7 @@ from millstream.logical.plan import (
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.names import Name, QualifiedName
 from millstream.sql import clauses as syntax
-from millstream.sql.scope import Relation, Scope
+from millstream.sql.scope import Relation, Scope, visible
 
 
 def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
@@ -183,7 +183,7 @@ def with_order(plan: Plan) -> tuple[Plan, tuple[Expression, ...]]:
     carried = with_arrival(plan)
     if carried is not None:
         return carried, (_arrival_of(carried).column,)
-    return plan, tuple(field.column for field in plan.schema)
+    return plan, tuple(field.column for field in visible(plan.schema))
 
 
 def with_arrival(plan: Plan) -> Plan | None:
@@ -218,10 +218,10 @@ def _arrival_of(plan: Plan) -> Field:
 
 def without_arrival(plan: Plan) -> Plan:
     """The plan without the hidden column."""
-    visible = [field for field in plan.schema if field.name != ARRIVAL]
-    if len(visible) == len(plan.schema):
+    shown = visible(plan.schema)
+    if len(shown) == len(plan.schema):
         return plan
-    return Map(plan, tuple(Named(f.column, f.name, f.qualifier) for f in visible))
+    return Map(plan, tuple(Named(f.column, f.name, f.qualifier) for f in shown))
 
 
 # --- ISTREAM, DSTREAM, RSTREAM --------------------------------------------------------------------

@@ -72,3 +72,7 @@ SELECT ARRAY_AGG(price) AS a FROM Bid WINDOW(RANGE 6) AS b LEFT SEMI JOIN Item W
 SELECT item, FIRST(price) AS f, LAST(bidder) AS l FROM Bid WINDOW(RANGE 9) AS b LEFT ANTI JOIN Person WINDOW(RANGE 4) AS p ON b.bidder = p.bidder GROUP BY item;
 SELECT ARRAY_AGG(price) AS a FROM Bid WINDOW(RANGE 6) AS b WHERE NOT EXISTS (SELECT 1 FROM Item WINDOW(RANGE 3) AS i WHERE b.item = i.item);
 SELECT q.item, LAST(q.price) AS l FROM (SELECT item, price FROM Bid WINDOW(RANGE 9) WHERE item IN (SELECT item FROM Item WINDOW(RANGE 9))) AS q GROUP BY q.item;
+
+-- the order of a join is that of its visible columns, also where a window has numbered the rows
+SELECT a.ts AS ts, ARRAY_AGG(b.price) AS p FROM Bid WINDOW(PARTITION BY item ROWS 2) AS a, Bid WINDOW(RANGE 9) AS b GROUP BY a.ts;
+SELECT FIRST(b.item) AS f, LAST(b.item) AS l FROM Bid WINDOW(ROWS 3) AS a, Bid WINDOW(ROWS 4) AS b;
