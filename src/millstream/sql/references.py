@@ -164,7 +164,7 @@ class FromBinder:
         try:
             stream = self.statement.catalog.stream(name)
         except CatalogError as error:
-            help = error.diagnostic.help or did_you_mean(name.text, self.tables)
+            help = did_you_mean(name.text, self.tables) or error.diagnostic.help
             raise BindError(error.diagnostic.message, name.span, help) from None
         if not isinstance(stream, Stream):
             self.statement.note_use(stream.name, stream.plan.domain, name.span)
