@@ -1,0 +1,22 @@
+"""The connectors that every session knows, each loaded when it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+Connect = Callable[..., Any]
+
+
+def _module(name: str) -> Connect:
+    """The `connect` of a module of this package."""
+
+    def connect(*values: Any, **options: Any) -> Any:
+        return import_module(f"millstream.connectors.{name}").connect(*values, **options)
+
+    return connect
+
+
+# What `CREATE STREAM … SOURCE name(…)` calls, by the name in lower case.
+BUILT_IN: Mapping[str, Connect] = {"nexmark": _module("nexmark")}
