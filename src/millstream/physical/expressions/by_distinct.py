@@ -1,0 +1,121 @@
+"""The reference evaluated once for each distinct combination of argument values of a batch.
+
+For functions that no library computes with exactly our meaning: see the package's docstring. The
+cost is that of the reference times the number of distinct combinations; arguments that are arrays
+or structs are not compared, so there each row is evaluated by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.functions import cast
+from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
+from millstream.physical.expressions.vector import Mask, Vector
+from millstream.types import is_atomic, sql_name
+from millstream.values import to_arrow, to_plain
+
+# A value for plain arguments; raises where there is none.
+Meaning: TypeAlias = Callable[..., object]
+
+# What the meaning of a function raises for a value that it is not defined for. EvaluationError is
+# a ValueError; the others are limits of Python's numbers.
+FAILURES = (ValueError, ArithmeticError)
+
+_FEW = 32  # rows below which looking for equal ones costs more than it saves
+
+
+def by_distinct(
+    meaning: Meaning, arguments: Sequence[Node], result: pa.DataType, *, strict: bool
+) -> Kernel:
+    """A kernel that calls `meaning` on plain values."""
+    constants = [node.plain if isinstance(node, Constant) else None for node in arguments]
+    varying = [i for i, node in enumerate(arguments) if not isinstance(node, Constant)]
+    types = [node.type for node in arguments]
+    comparable = all(is_atomic(types[i]) for i in varying)
+
+    def rows(columns: Sequence[pa.Array]) -> Vector:
+        """Each row by itself."""
+        plain = [to_plain(c, types[i]) for c, i in zip(columns, varying, strict=True)]
+        values: list[Any] = []
+        failed: list[int] = []
+        row = list(constants)
+        for number, combination in enumerate(zip(*plain, strict=True)):
+            for position, value in zip(varying, combination, strict=True):
+                row[position] = value
+            try:
+                values.append(None if strict and None in row else meaning(*row))
+            except FAILURES:
+                values.append(None)
+                failed.append(number)
+        return _vector(values, failed, result)
+
+    def kernel(*given: pa.Array | pa.Scalar) -> Vector:
+        columns = [given[i] for i in varying]
+        if not comparable or len(columns[0]) < _FEW:
+            return rows(columns)
+        examples, group = _distinct(columns)
+        few = rows([column.take(examples) for column in columns])
+        failed = None if few.failed is None else few.failed[group]
+        return Vector(few.values.take(pa.array(group)), failed)
+
+    return kernel
+
+
+def exact_cast(source: pa.DataType, target: pa.DataType) -> Kernel:
+    """CAST by the reference."""
+
+    def meaning(value: Any) -> Any:
+        return cast(value, source, target)
+
+    return by_distinct(meaning, [ColumnNode(0, source)], target, strict=True)
+
+
+def _distinct(columns: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
+    """The number of a row with each combination of values, and each row's combination."""
+    codes, count = _codes(columns[0])
+    for column in columns[1:]:
+        others, other_count = _codes(column)
+        codes, count = _codes(pa.array(codes * other_count + others))
+    row = np.empty(count, np.int64)
+    row[codes] = np.arange(len(codes))
+    return pa.array(row), codes
+
+
+def _codes(column: pa.Array) -> tuple[Any, int]:
+    """A number for each row, equal where the values are; and how many numbers there are."""
+    encoded = column.dictionary_encode("encode")
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def _vector(values: list[Any], failed: list[int], type: pa.DataType) -> Vector:
+    try:
+        array = to_arrow(values, type)
+    except (pa.ArrowException, ValueError, OverflowError):
+        array = _each(values, failed, type)
+    mask: Mask | None = None
+    if failed:
+        mask = np.zeros(len(values), np.bool_)
+        mask[failed] = True
+    return Vector(array, mask)
+
+
+def _each(values: list[Any], failed: list[int], type: pa.DataType) -> pa.Array:
+    """Values one at a time: one that its type cannot hold is a failure."""
+    pieces = []
+    for number, value in enumerate(values):
+        try:
+            pieces.append(to_arrow([value], type))
+        except (pa.ArrowException, ValueError, OverflowError):
+            pieces.append(pa.nulls(1, type))
+            failed.append(number)
+    return pa.concat_arrays(pieces)
+
+
+def unrepresentable(type: pa.DataType) -> str:
+    """Why a row failed that has a value, but one that its type cannot hold."""
+    return f"the value does not fit {sql_name(type)}"

@@ -1,0 +1,212 @@
+"""From a bound expression to nodes that evaluate whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from millstream.logical import functions
+from millstream.logical.elements import Row
+from millstream.logical.evaluate import UserFunction, evaluator, is_deterministic
+from millstream.logical.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    OuterColumn,
+    walk,
+)
+from millstream.logical.functions import Signature
+from millstream.logical.plan import Schema
+from millstream.physical.expressions.by_distinct import (
+    FAILURES,
+    by_distinct,
+    exact_cast,
+    unrepresentable,
+)
+from millstream.physical.expressions.casts import can_fail_often, cast_kernel
+from millstream.physical.expressions.choice import Case, Coalesce, Connective
+from millstream.physical.expressions.drawn import drawing
+from millstream.physical.expressions.kernels import GUARDED, kernel_of
+from millstream.physical.expressions.nodes import (
+    AlwaysNull,
+    Applied,
+    Attempt,
+    ColumnNode,
+    Constant,
+    Drawn,
+    Failing,
+    Frame,
+    Node,
+)
+from millstream.physical.expressions.user_functions import UserCall
+from millstream.physical.expressions.vector import Vector, as_array
+from millstream.types import BOOLEAN
+
+
+def compile_expression(
+    expression: Expression, schema: Schema, functions: Mapping[str, UserFunction]
+) -> Compiled:
+    """The expression over rows of the schema, ready for any number of batches."""
+    return Compiled(expression, schema, functions, _Compiler(schema, functions).node(expression))
+
+
+class Compiled:
+    """An expression that evaluates whole batches."""
+
+    __slots__ = ("_expression", "_functions", "_root", "_schema", "inputs", "type")
+
+    def __init__(
+        self,
+        expression: Expression,
+        schema: Schema,
+        functions: Mapping[str, UserFunction],
+        root: Node,
+    ) -> None:
+        self.type: pa.DataType = expression.type
+        self.inputs: tuple[int, ...] = tuple(sorted(root.inputs))
+        self._expression = expression
+        self._schema = schema
+        self._functions = functions
+        self._root = root
+
+    def evaluate(self, columns: Sequence[pa.Array], length: int) -> Vector:
+        """The values for a batch; of the columns only those at `inputs` are looked at."""
+        vector = self._root.run(Frame(columns, length))
+        if isinstance(vector.values, pa.Scalar):
+            return Vector(as_array(vector.values, length))
+        return vector
+
+    def message(self, row: Row) -> str:
+        """Why a row failed, in the words of the reference."""
+        try:
+            evaluator(self._expression, self._schema, self._functions)(row)
+        except FAILURES as error:
+            return str(error)
+        return unrepresentable(self.type)
+
+
+class _Compiler:
+    def __init__(self, schema: Schema, user: Mapping[str, UserFunction]) -> None:
+        self._schema = schema
+        self._positions = {field.key: position for position, field in enumerate(schema)}
+        self._user = user
+
+    def node(self, expression: Expression) -> Node:
+        match expression:
+            case Column(key=key, type=type):
+                return ColumnNode(self._positions[key], type)
+            case Literal(value=value, type=type):
+                return Constant(value, type)
+            case Cast() | Call() if self._is_constant(expression):
+                return self._folded(expression)
+            case Cast(operand=operand, type=target, attempt=attempt):
+                return self._cast(self.node(operand), target, attempt)
+            case Call(function=name) if name in self._user:
+                arguments = [self.node(argument) for argument in expression.arguments]
+                return UserCall(self._user[name], arguments, expression.type)
+            case Call():
+                return self._call(expression)
+            case AggregateCall() | OuterColumn():
+                raise AssertionError(f"{expression} has no value on a row")
+
+    def _is_constant(self, expression: Expression) -> bool:
+        """Whether it is the same for all rows, and calls none of the user's code."""
+        return is_deterministic(expression) and not any(
+            isinstance(part, Column) or (isinstance(part, Call) and part.function in self._user)
+            for part in walk(expression)
+        )
+
+    def _folded(self, expression: Expression) -> Node:
+        try:
+            value = evaluator(expression, self._schema, self._user)(())
+            return Constant(value, expression.type)
+        except (*FAILURES, pa.ArrowException):
+            return Failing(expression.type)
+
+    def _cast(self, operand: Node, target: pa.DataType, attempt: bool) -> Node:
+        source = operand.type
+        exact = exact_cast(source, target)
+        kernel = cast_kernel(source, target)
+        if attempt:
+            return Attempt(operand, target, kernel or exact, exact)
+        guarded = kernel is None or can_fail_often(source, target)
+        return Applied([operand], target, kernel or exact, exact, strict=True, guarded=guarded)
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> Node:
+        function = functions.lookup(call.function)
+        assert function is not None, f"the binder knows {call.function}"
+        if function.lazy:
+            return self._lazy(function.name, call)
+        signature = Signature(tuple(a.type for a in call.arguments), call.type)
+        if not function.deterministic:
+            return Drawn(drawing(function, signature), call.type)
+        arguments = [self.node(argument) for argument in call.arguments]
+        if function.strict and any(isinstance(n, Constant) and n.plain is None for n in arguments):
+            return AlwaysNull(arguments, call.type)
+        return self._applied(function, signature, arguments)
+
+    def _applied(
+        self, function: functions.Function, signature: Signature, arguments: list[Node]
+    ) -> Node:
+        def meaning(*values: object) -> object:
+            return function.evaluate(signature, *values)
+
+        exact = by_distinct(meaning, arguments, signature.result, strict=function.strict)
+        kernel = kernel_of(function.name, signature, arguments)
+        return Applied(
+            arguments,
+            signature.result,
+            kernel or exact,
+            exact,
+            strict=function.strict,
+            guarded=kernel is None or function.name in GUARDED,
+        )
+
+    def _lazy(self, name: str, call: Call) -> Node:
+        arguments = call.arguments
+        match name:
+            case "and" | "or":
+                return self._connective(arguments, name == "or")
+            case "coalesce":
+                return Coalesce([self.node(argument) for argument in arguments], call.type)
+            case "nvl2":
+                value, present, absent = arguments
+                absence = Call("is null", (value,), BOOLEAN)
+                return self._case((absence, absent, present), call.type)
+            case _:
+                return self._case(arguments, call.type)
+
+    def _connective(self, arguments: Sequence[Expression], decisive: bool) -> Node:
+        """Constants that do not decide are left out, and what stands behind one that does."""
+        nodes: list[Node] = []
+        for argument in arguments:
+            node = self.node(argument)
+            if not isinstance(node, Constant) or node.plain is not (not decisive):
+                nodes.append(node)
+            if isinstance(node, Constant) and node.plain is decisive:
+                break
+        if not nodes:
+            return Constant(not decisive, BOOLEAN)
+        return nodes[0] if len(nodes) == 1 else Connective(nodes, decisive)
+
+    def _case(self, arguments: Sequence[Expression], type: pa.DataType) -> Node:
+        """Conditions and values in turn, then perhaps the value of ELSE."""
+        nodes = [self.node(argument) for argument in arguments]
+        otherwise = nodes.pop() if len(nodes) % 2 else Constant(None, type)
+        conditions: list[Node] = []
+        values: list[Node] = []
+        for condition, value in zip(nodes[::2], nodes[1::2], strict=True):
+            if isinstance(condition, Constant):
+                if condition.plain is True:
+                    otherwise = value
+                    break
+                continue
+            conditions.append(condition)
+            values.append(value)
+        return Case(conditions, [*values, otherwise], type) if conditions else otherwise

@@ -1,0 +1,116 @@
+"""Decimals: their rounding, their arithmetic, and the integers in their memory.
+
+Arrow keeps the scale of sums and products as Spark does as long as the result has at most 38
+digits; beyond that, and for quotients, the exact result is computed with up to 76 digits and then
+rounded half up to the type of the result, which may not hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.physical.expressions.vector import Vector, either, failing, mask_of, null_where
+from millstream.types import MAX_PRECISION, decimal_type
+
+_MOST = 76  # digits of Arrow's decimal256
+
+
+def _wide(precision: int, scale: int) -> pa.DataType:
+    if precision <= MAX_PRECISION:
+        return decimal_type(precision, scale)
+    return pa.decimal256(min(precision, _MOST), scale)
+
+
+def rounded(values: pa.Array, digits: int) -> pa.Array:
+    """Half up to so many digits after the point, in a type with a digit more before it."""
+    type = values.type
+    wider = values.cast(_wide(type.precision + 1, type.scale))
+    return pc.round(wider, ndigits=digits, round_mode="half_towards_infinity")
+
+
+def fit(values: pa.Array, target: pa.DataType) -> Vector:
+    """Rounded half up to the scale of the target; rows beyond its precision fail."""
+    source = values.type
+    if source == target:
+        return Vector(values)
+    if source.scale > target.scale:
+        values = rounded(values, target.scale)
+    try:
+        return Vector(values.cast(target))
+    except pa.ArrowInvalid:
+        limit = pa.scalar(Decimal(10) ** (target.precision - target.scale), values.type)
+        beyond = mask_of(pc.greater_equal(pc.abs(values), limit))
+        return Vector(null_where(values, beyond).cast(target), beyond)
+
+
+def summing(name: str, result: pa.DataType) -> Callable[[Any, Any], Vector]:
+    """The kernel of + - * for decimals."""
+    call = pc.get_function({"+": "add", "-": "subtract", "*": "multiply"}[name]).call
+
+    def kernel(a: pa.Array, b: pa.Array) -> Vector:
+        if result.precision < MAX_PRECISION:
+            values = call([a, b])
+            if values.type == result:
+                return Vector(values)
+        return fit(call([_widened(a), _widened(b)]), result)
+
+    return kernel
+
+
+def _widened(values: pa.Array) -> pa.Array:
+    return values.cast(pa.decimal256(values.type.precision, values.type.scale))
+
+
+def dividing(
+    a_type: pa.DataType, b_type: pa.DataType, result: pa.DataType
+) -> Callable[[Any, Any], Vector]:
+    """The kernel of / for decimals.
+
+    Arrow cuts a quotient after s1 + p2 - s2 + 1 digits. One digit more than the result has is
+    enough to round it half up.
+    """
+    more = max(0, result.scale - a_type.scale - b_type.precision + b_type.scale)
+    dividend = pa.decimal256(min(_MOST, a_type.precision + more), a_type.scale + more)
+
+    def kernel(a: pa.Array, b: pa.Array) -> Vector:
+        try:
+            return fit(pc.divide(a.cast(dividend), _widened(b)), result)
+        except pa.ArrowInvalid:
+            zero = mask_of(pc.equal(b, pa.scalar(Decimal(0), b.type)))
+            if not zero.any():
+                raise
+            zero = np.broadcast_to(zero, len(a) if isinstance(a, pa.Array) else len(b))
+            if isinstance(b, pa.Scalar):
+                return failing(pa.nulls(len(a), result), zero, a)
+            divisor = null_where(b, zero)
+            quotient = fit(pc.divide(a.cast(dividend), _widened(divisor)), result)
+            zeros = failing(quotient.values, zero, a, b)
+            return Vector(zeros.values, either(zeros.failed, quotient.failed))
+
+    return kernel
+
+
+def unscaled(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The low and the high words of the integers that the decimals are, times 10^-scale."""
+    buffer = values.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
+    words = np.frombuffer(buffer, np.int64, 2 * len(values), values.offset * 16)
+    return words[0::2], words[1::2]
+
+
+def from_unscaled(
+    integers: npt.NDArray[np.int64], type: pa.DataType, bitmap: pa.Buffer | None
+) -> pa.Array:
+    """The decimals that are these integers times 10^-scale."""
+    words = np.empty((len(integers), 2), np.int64)
+    words[:, 0] = integers
+    words[:, 1] = integers >> 63
+    return pa.Array.from_buffers(type, len(integers), [bitmap, pa.py_buffer(words)])

@@ -1,0 +1,24 @@
+"""Functions that are not deterministic: a new value for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.functions import Function, Signature
+from millstream.values import to_arrow
+
+_RANDOM = np.random.default_rng()
+
+
+def drawing(function: Function, signature: Signature) -> Callable[[int], pa.Array]:
+    """What draws the values for so many rows."""
+    if function.name == "rand":
+        return lambda length: pa.array(_RANDOM.random(length))
+
+    def draw(length: int) -> pa.Array:
+        return to_arrow([function.evaluate(signature) for _ in range(length)], signature.result)
+
+    return draw

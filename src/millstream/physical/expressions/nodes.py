@@ -1,0 +1,189 @@
+"""The parts of a compiled expression: each gives the values of a batch of rows.
+
+A node that is `guarded` is evaluated only for the rows that need it where it stands in a branch
+of AND, OR, CASE or COALESCE: because it calls the user's code, is slow, or is likely to fail on
+rows that the branch is there to keep away from it (`d <> 0 AND n / d > 2`). Others are evaluated
+for all rows, and failures where the branch was not taken are forgotten.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from millstream.physical.expressions.vector import Mask, Vector, either, null_scalar, null_where
+from millstream.values import to_arrow
+
+# From the values of the arguments: an array, or a scalar exactly where an argument is constant.
+Kernel: TypeAlias = Callable[..., Vector]
+
+
+class Frame:
+    """A batch of rows: its columns, taken only as they are asked for, and its length."""
+
+    __slots__ = ("columns", "length")
+
+    def __init__(self, columns: Sequence[pa.Array], length: int) -> None:
+        self.columns = columns
+        self.length = length
+
+    def rows(self, indices: npt.NDArray[np.int64]) -> Frame:
+        """Some of the rows, by their numbers."""
+        return Frame(_Taken(self.columns, pa.array(indices)), len(indices))
+
+
+class _Taken(Sequence[pa.Array]):
+    """Columns cut to some of their rows when they are first used."""
+
+    def __init__(self, columns: Sequence[pa.Array], indices: pa.Array) -> None:
+        self._columns = columns
+        self._indices = indices
+        self._taken: dict[int, pa.Array] = {}
+
+    def __getitem__(self, position: int) -> pa.Array:  # type: ignore[override]
+        if position not in self._taken:
+            self._taken[position] = self._columns[position].take(self._indices)
+        return self._taken[position]
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+class Node(ABC):
+    """A part of an expression."""
+
+    type: pa.DataType
+    inputs: frozenset[int] = frozenset()  # positions of the columns that it reads
+    guarded: bool = False
+
+    @abstractmethod
+    def run(self, frame: Frame) -> Vector:
+        """Its values for all rows of the frame."""
+
+
+class ColumnNode(Node):
+    def __init__(self, position: int, type: pa.DataType) -> None:
+        self.position = position
+        self.type = type
+        self.inputs = frozenset([position])
+
+    def run(self, frame: Frame) -> Vector:
+        return Vector(frame.columns[self.position])
+
+
+class Constant(Node):
+    """One value for all rows: the only node whose values are a scalar."""
+
+    def __init__(self, plain: object, type: pa.DataType) -> None:
+        self.plain = plain
+        self.type = type
+        self.scalar = to_arrow([plain], type)[0] if plain is not None else null_scalar(type)
+        self._vector = Vector(self.scalar)
+
+    def run(self, frame: Frame) -> Vector:
+        return self._vector
+
+
+class Failing(Node):
+    """A constant whose evaluation fails: every row fails."""
+
+    def __init__(self, type: pa.DataType) -> None:
+        self.type = type
+
+    def run(self, frame: Frame) -> Vector:
+        return Vector(pa.nulls(frame.length, self.type), np.ones(frame.length, np.bool_))
+
+
+class Drawn(Node):
+    """A function that gives another value for each row, whatever the row."""
+
+    def __init__(self, draw: Callable[[int], pa.Array], type: pa.DataType) -> None:
+        self._draw = draw
+        self.type = type
+
+    def run(self, frame: Frame) -> Vector:
+        return Vector(self._draw(frame.length))
+
+
+class Applied(Node):
+    """A function of arguments that are all evaluated first.
+
+    `strict` says that a NULL argument makes the result NULL. Where the kernel finds that Arrow
+    cannot compute a batch, `exact` does, by the reference.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[Node],
+        type: pa.DataType,
+        kernel: Kernel,
+        exact: Kernel,
+        *,
+        strict: bool,
+        guarded: bool,
+    ) -> None:
+        self.arguments = tuple(arguments)
+        self.type = type
+        self.inputs = frozenset().union(*(node.inputs for node in arguments))
+        self.guarded = guarded or any(node.guarded for node in arguments)
+        self._kernel = kernel
+        self._exact = exact
+        self._strict = strict
+
+    def run(self, frame: Frame) -> Vector:
+        values = []
+        failed: Mask | None = None
+        for argument in self.arguments:
+            vector = argument.run(frame)
+            values.append(vector.values)
+            if vector.failed is not None:
+                failed = either(failed, vector.failed)
+        try:
+            result = self._kernel(*values)
+        except pa.ArrowException:
+            result = self._exact(*values)
+        if failed is None:
+            return result
+        kept = result.values if self._strict else null_where(result.values, failed)
+        return Vector(kept, either(failed, result.failed))
+
+
+class AlwaysNull(Node):
+    """A strict function with an argument that is NULL in every row: the others may still fail."""
+
+    def __init__(self, arguments: Sequence[Node], type: pa.DataType) -> None:
+        self.arguments = tuple(arguments)
+        self.type = type
+        self.inputs = frozenset().union(*(node.inputs for node in arguments))
+        self.guarded = any(node.guarded for node in arguments)
+
+    def run(self, frame: Frame) -> Vector:
+        failed: Mask | None = None
+        for argument in self.arguments:
+            failed = either(failed, argument.run(frame).failed)
+        return Vector(pa.nulls(frame.length, self.type), failed)
+
+
+class Attempt(Node):
+    """TRY_CAST: failures of the cast, but not those of its operand, become NULL."""
+
+    def __init__(self, operand: Node, type: pa.DataType, kernel: Kernel, exact: Kernel) -> None:
+        self.operand = operand
+        self.type = type
+        self.inputs = operand.inputs
+        self.guarded = operand.guarded
+        self._kernel = kernel
+        self._exact = exact
+
+    def run(self, frame: Frame) -> Vector:
+        vector = self.operand.run(frame)
+        try:
+            values = self._kernel(vector.values).values
+        except pa.ArrowException:
+            values = self._exact(vector.values).values
+        return Vector(values, vector.failed)

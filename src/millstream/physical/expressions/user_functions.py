@@ -1,0 +1,83 @@
+"""The user's functions, called with whole columns.
+
+The reference calls such a function one row at a time. Here it gets as many rows as there are; if it
+raises, or what it returns has the wrong length or type, the rows are halved until those that fail
+by themselves are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.evaluate import UserFunction
+from millstream.physical.expressions.nodes import Frame, Node
+from millstream.physical.expressions.vector import Gathering, Mask, Vector, as_array, either
+
+
+class UserCall(Node):
+    guarded = True
+
+    def __init__(self, function: UserFunction, arguments: Sequence[Node], type: pa.DataType):
+        self.function = function
+        self.arguments = tuple(arguments)
+        self.type = type
+        self.inputs = frozenset().union(*(node.inputs for node in arguments))
+
+    def run(self, frame: Frame) -> Vector:
+        failed: Mask | None = None
+        columns = []
+        for argument in self.arguments:
+            vector = argument.run(frame)
+            columns.append(as_array(vector.values, frame.length))
+            failed = either(failed, vector.failed)
+        if failed is None or not failed.any():
+            return self._narrowed(columns, frame.length)
+        rows = np.flatnonzero(~failed)
+        taken = [column.take(pa.array(rows)) for column in columns]
+        result = Gathering(self.type, frame.length)
+        result.fail(np.flatnonzero(failed))
+        result.add(rows, self._narrowed(taken, len(rows)))
+        return result.vector()
+
+    def _narrowed(self, columns: Sequence[pa.Array], length: int) -> Vector:
+        """Called with all rows, or where that fails with each half of them."""
+        if length == 0:
+            return Vector(pa.nulls(0, self.type))
+        values = self._called(columns, length)
+        if values is not None:
+            return Vector(values)
+        if length == 1:
+            return Vector(pa.nulls(1, self.type), np.ones(1, np.bool_))
+        half = length // 2
+        left = self._narrowed([c.slice(0, half) for c in columns], half)
+        right = self._narrowed([c.slice(half) for c in columns], length - half)
+        return Vector(
+            pa.concat_arrays([left.values, right.values]),
+            _joined(left.failed, right.failed, half, length),
+        )
+
+    def _called(self, columns: Sequence[pa.Array], length: int) -> pa.Array | None:
+        """What the function gives for these rows, or None where it gives nothing of use."""
+        try:
+            given = self.function.function(*columns)
+            array = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
+            array = array if array.type == self.type else array.cast(self.type)
+        except Exception:  # whatever the user's code raises is the error of some row
+            return None
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, self.type)
+        return array if len(array) == length else None
+
+
+def _joined(left: Mask | None, right: Mask | None, half: int, length: int) -> Mask | None:
+    if left is None and right is None:
+        return None
+    mask = np.zeros(length, np.bool_)
+    if left is not None:
+        mask[:half] = left
+    if right is not None:
+        mask[half:] = right
+    return mask
