@@ -1,0 +1,167 @@
+"""Who takes part, how they are timed, and whether they gave the same answer.
+
+All contenders of a workload are timed in one run, in turn, so that whatever else the machine does
+disturbs them alike; what counts is the median. Loading data into a peer's own tables is not timed,
+nor is turning its answer into Arrow for the comparison.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import statistics
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from benchmarks.answers import checksum
+from benchmarks.contenders import duckdb_sql, plain_python, polars_frames
+from benchmarks.contenders.form import Form
+from benchmarks.workloads import Workload
+
+# A module with `run(workload) -> pa.Table`: the columns that the workload names, valid_from and
+# valid_to, of the whole of `workload.batches()`. All of it is timed.
+MILLSTREAM = "benchmarks.contenders.millstream"
+
+
+class Contender(Protocol):
+    """What a module of `contenders` has."""
+
+    NAME: str
+    SHARE: float  # of the data that it gets
+    FORMS: Mapping[str, Sequence[Form]]  # by workload, the fastest first
+
+    def prepare(self, workload: Workload) -> Any: ...
+
+    def answer(self, result: Any) -> pa.Table: ...
+
+
+class Millstream:
+    """The system itself, where it is there."""
+
+    NAME = "Millstream"
+    SHARE = 1.0
+
+    def __init__(self) -> None:
+        module = importlib.import_module(MILLSTREAM) if find_spec(MILLSTREAM) else None
+        self.FORMS: Mapping[str, Sequence[Form]] = _Always(
+            [Form("batches of 10,000", module.run)] if module else []
+        )
+
+    def prepare(self, workload: Workload) -> Workload:
+        return workload
+
+    def answer(self, result: pa.Table) -> pa.Table:
+        return result
+
+
+class _Always(dict[str, Sequence[Form]]):
+    """The same forms for every workload."""
+
+    def __init__(self, forms: Sequence[Form]) -> None:
+        self.forms = forms
+
+    def __missing__(self, workload: str) -> Sequence[Form]:
+        return self.forms
+
+
+def contenders(names: Iterable[str] = ()) -> list[Contender]:
+    """Those named, or all; names in any case."""
+    everyone: list[Any] = [Millstream(), duckdb_sql, polars_frames, plain_python]
+    wanted = {name.lower() for name in names}
+    return [c for c in everyone if not wanted or c.NAME.lower() in wanted]
+
+
+@dataclass
+class Entry:
+    """One form of one contender, and what came of it."""
+
+    contender: str
+    form: Form
+    rows_in: int
+    seconds: list[float] = field(default_factory=list)
+    rows_out: int = 0
+    verdict: str = ""  # "same answer", "not compared", or what went wrong
+
+    @property
+    def rate(self) -> float:
+        """Rows of input a second."""
+        return self.rows_in / statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    workload: Workload
+    entries: list[Entry]
+    absent: list[str]
+
+    @property
+    def agreed(self) -> bool:
+        return not any(entry.verdict.startswith("WRONG") for entry in self.entries)
+
+
+@dataclass
+class _Run:
+    contender: Contender
+    entry: Entry
+    prepared: Any
+    share: Workload
+    table: pa.Table | None = None
+
+
+def measure(
+    workload: Workload, who: Sequence[Contender], *, repeat: int = 3, all_forms: bool = False
+) -> Outcome:
+    """Time every contender `repeat` times, and compare the answers."""
+    runs: list[_Run] = []
+    for contender in who:
+        share = workload if contender.SHARE == 1 else workload.share(contender.SHARE)
+        forms = contender.FORMS[workload.name]
+        prepared = contender.prepare(share) if forms else None
+        for form in forms if all_forms else forms[:1]:
+            runs.append(_Run(contender, Entry(contender.NAME, form, share.rows), prepared, share))
+    for _ in range(repeat):
+        for run in runs:
+            _time(run)
+    _compare(runs)
+    absent = [c.NAME for c in who if not any(run.contender is c for run in runs)]
+    return Outcome(workload, [run.entry for run in runs], absent)
+
+
+def _time(run: _Run) -> None:
+    run.table = None
+    gc.collect()
+    begin = time.perf_counter()
+    result = run.entry.form.run(run.prepared)
+    run.entry.seconds.append(time.perf_counter() - begin)
+    run.table = run.contender.answer(result)
+    run.entry.rows_out = len(run.table)
+
+
+def _compare(runs: list[_Run]) -> None:
+    """Answers must say what the fastest form of DuckDB says of the same share of the data."""
+    expected: dict[int, tuple[int, int]] = {}
+    for run in runs:
+        assert run.table is not None
+        if not run.entry.form.exact:
+            run.entry.verdict = "not compared"
+            continue
+        rows = run.share.rows
+        if rows not in expected:
+            expected[rows] = _judged(run.share)
+        checked, number = expected[rows]
+        if checksum(run.table, run.share.columns) != checked:
+            run.entry.verdict = f"WRONG: {number:,} rows expected, or other ones"
+        else:
+            same = len(run.table) == number
+            run.entry.verdict = "same answer" if same else "same answer, cut otherwise"
+
+
+def _judged(workload: Workload) -> tuple[int, int]:
+    judge = duckdb_sql.FORMS[workload.name][0]
+    table = judge.run(duckdb_sql.prepare(workload))
+    return checksum(table, workload.columns), len(table)
