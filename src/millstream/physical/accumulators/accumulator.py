@@ -1,0 +1,129 @@
+"""Accumulators: aggregates that follow the events of their groups.
+
+An event is a row of a group that comes (delta > 0) or goes (delta < 0), |delta| times. An event
+carries what the aggregate needs of its row as a few int64 *words*. All events of one group at one
+instant are a *segment*; an accumulator gives the value of the aggregate after every segment.
+
+For every segment the value is that of `logical.aggregates` over the rows that have come and not
+gone: sums, averages and variances of doubles too are equal to the last bit, whatever came and
+went before. What a step costs follows its events, not the rows that are held.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.physical.batch import Ints, Mask, State
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The values after each segment; NULL, with a message, where the aggregate failed."""
+
+    values: pa.Array
+    failed: Mask | None = None
+    messages: dict[int, str] = field(default_factory=dict)
+
+
+class Accumulator(ABC):
+    """One aggregate over all groups, which are numbers from 0 to the capacity."""
+
+    width: int  # the words that an event carries
+
+    @abstractmethod
+    def encode(
+        self,
+        arguments: Sequence[pa.Array],
+        order: Sequence[pa.Array],
+        included: Mask | None,
+        length: int,
+    ) -> list[Ints]:
+        """The words of the rows of a batch. `included` is where the FILTER of the aggregate
+        holds; None means everywhere."""
+
+    @abstractmethod
+    def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
+        """Take in events sorted by group and time; segment j is those from bounds[j] to
+        bounds[j + 1].
+
+        Within a segment events have any order, so that more may have gone than came, but not
+        after it. Every event that goes has the words of one that came.
+        """
+
+    @abstractmethod
+    def grow(self, capacity: int) -> None:
+        """Make room for groups below `capacity`; new groups are empty."""
+
+    @abstractmethod
+    def remap(self, old: Ints, capacity: int) -> None:
+        """Renumber: group i was old[i]. All other groups are dropped."""
+
+    @abstractmethod
+    def forget(self, groups: Ints) -> None:
+        """Make groups empty, so that their numbers can be given anew."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int: ...
+
+    @abstractmethod
+    def save(self) -> State: ...
+
+    @abstractmethod
+    def restore(self, state: State) -> None: ...
+
+    @property
+    def crowded(self) -> bool:
+        """Whether `retain` is worth its cost now."""
+        return False
+
+    def retain(self, words: Sequence[Sequence[Ints]]) -> None:  # noqa: B027 - most have nothing
+        """Drop what only served events that are over. `words` are those of all events that still
+        lie ahead, in any number of pieces."""
+
+
+class Table:
+    """Numbers of each group: an array with a row a group, zero where nothing is known yet."""
+
+    def __init__(self, columns: int) -> None:
+        self.rows: Ints = np.zeros((0, columns), np.int64)
+
+    def grow(self, capacity: int) -> None:
+        if capacity > len(self.rows):
+            self.remap(np.arange(len(self.rows)), capacity)
+
+    def remap(self, old: Ints, capacity: int) -> None:
+        rows = np.zeros((capacity, self.rows.shape[1]), np.int64)
+        rows[: len(old)] = self.rows[old]
+        self.rows = rows
+
+
+class TableAccumulator(Accumulator):
+    """An accumulator whose whole state is a few numbers a group."""
+
+    def __init__(self, columns: int) -> None:
+        self._table = Table(columns)
+
+    def grow(self, capacity: int) -> None:
+        self._table.grow(capacity)
+
+    def remap(self, old: Ints, capacity: int) -> None:
+        self._table.remap(old, capacity)
+
+    def forget(self, groups: Ints) -> None:
+        self._table.rows[groups] = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._table.rows.nbytes
+
+    def save(self) -> State:
+        return {"rows": self._table.rows.copy()}
+
+    def restore(self, state: State) -> None:
+        self._table.rows = state["rows"].copy()

@@ -1,0 +1,59 @@
+"""DISTINCT: a counted set of the values of each group, which lets only the first coming and the
+last going of a value through to the aggregate behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from millstream.physical.accumulators.accumulator import Accumulator, Answer
+from millstream.physical.accumulators.sorted_groups import SortedGroups
+from millstream.physical.accumulators.words import Layout, missing
+from millstream.physical.batch import Ints, Mask, State
+
+
+class Distinct(Accumulator):
+    """An aggregate over the different values; it takes the words of the layout, or none."""
+
+    def __init__(self, inner: Accumulator, layout: Layout) -> None:
+        self._inner = inner
+        self._layout = layout
+        self._set = SortedGroups()
+        self.width = layout.width
+
+    def encode(
+        self,
+        arguments: Sequence[pa.Array],
+        order: Sequence[pa.Array],
+        included: Mask | None,
+        length: int,
+    ) -> list[Ints]:
+        return self._layout.encode(arguments[0], missing(arguments, included))
+
+    def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
+        crossings = self._set.crossings(group, words[0], *self._layout.flags(words), delta)
+        return self._inner.step(group, words, crossings, bounds)
+
+    def grow(self, capacity: int) -> None:
+        self._set.grow(capacity)
+        self._inner.grow(capacity)
+
+    def remap(self, old: Ints, capacity: int) -> None:
+        self._set.remap(old, capacity)
+        self._inner.remap(old, capacity)
+
+    def forget(self, groups: Ints) -> None:
+        self._set.forget(groups)
+        self._inner.forget(groups)
+
+    @property
+    def nbytes(self) -> int:
+        return self._set.nbytes + self._inner.nbytes
+
+    def save(self) -> State:
+        return {"set": self._set.save(), "inner": self._inner.save()}
+
+    def restore(self, state: State) -> None:
+        self._set.restore(state["set"])
+        self._inner.restore(state["inner"])

@@ -1,0 +1,221 @@
+"""SUM and AVG of DOUBLE: exact sums, rounded once, whatever came and went before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from millstream.physical.accumulators import exact
+from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
+from millstream.physical.accumulators.words import ABSENT, Layout, missing
+from millstream.physical.arrays import of_view
+from millstream.physical.batch import Ints, Mask, State
+from millstream.types import DOUBLE
+
+COUNT, NANS, POSITIVE, NEGATIVE = range(4)  # columns: values, NaNs, infinities of either sign
+NAN_BITS = 0x7FF8000000000000
+INFINITY_BITS = 0x7FF0000000000000
+NEGATIVE_BIT = -(2**63)
+
+
+class Digits:
+    """The exact sums of all groups, as wide as the exponents seen so far need."""
+
+    def __init__(self, order: int) -> None:
+        self.order = order  # 1 for sums of values, 2 for sums of their squares
+        self.low = 0  # the number of the lowest digit
+        self.limbs: Ints = np.zeros((0, 0), np.int64)
+
+    def widen(self, low: int, top: int) -> None:
+        """Have the digits from `low` up to and without `top`."""
+        width = self.limbs.shape[1]
+        if width:
+            low, top = min(low, self.low), max(top, self.low + width)
+        if (low, top) != (self.low, self.low + width):
+            limbs = np.zeros((len(self.limbs), top - low), np.int64)
+            limbs[:, self.low - low : self.low - low + width] = self.limbs
+            self.low, self.limbs = low, limbs
+
+    def resize(self, old: Ints, capacity: int) -> None:
+        limbs = np.zeros((capacity, self.limbs.shape[1]), np.int64)
+        limbs[: len(old)] = self.limbs[old]
+        self.limbs = limbs
+
+
+class DoubleState(Accumulator):
+    """What sums and moments of doubles share: a word a row, counters, and rows of digits."""
+
+    width = 1
+
+    def __init__(self, orders: Sequence[int]) -> None:
+        self._counters = Table(4)
+        self._digits = [Digits(order) for order in orders]
+        self._layout = Layout(DOUBLE, optional=True)
+
+    def encode(
+        self,
+        arguments: Sequence[pa.Array],
+        order: Sequence[pa.Array],
+        included: Mask | None,
+        length: int,
+    ) -> list[Ints]:
+        return self._layout.encode(arguments[0], missing(arguments, included))
+
+    def _make_room(self, words: Ints, delta: Ints) -> None:
+        """Before events are taken in, have all the digits that they and their sums need."""
+        lowest, highest, light = exact.span(words, delta)
+        if highest >= 0:
+            low = lowest // exact.DIGIT
+            top = highest // exact.DIGIT + (3 if light else 5)
+            for digits in self._digits:
+                digits.widen(digits.order * low, digits.order * top)
+
+    def grow(self, capacity: int) -> None:
+        if capacity > len(self._counters.rows):
+            self.remap(np.arange(len(self._counters.rows)), capacity)
+
+    def remap(self, old: Ints, capacity: int) -> None:
+        self._counters.remap(old, capacity)
+        for digits in self._digits:
+            digits.resize(old, capacity)
+
+    def forget(self, groups: Ints) -> None:
+        self._counters.rows[groups] = 0
+        for digits in self._digits:
+            digits.limbs[groups] = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._counters.rows.nbytes + sum(d.limbs.nbytes for d in self._digits)
+
+    def save(self) -> State:
+        digits = [(digits.low, digits.limbs.copy()) for digits in self._digits]
+        return {"counters": self._counters.rows.copy(), "digits": digits}
+
+    def restore(self, state: State) -> None:
+        self._counters.rows = state["counters"].copy()
+        for digits, (low, limbs) in zip(self._digits, state["digits"], strict=True):
+            digits.low, digits.limbs = low, limbs.copy()
+
+
+class DoubleSum(DoubleState):
+    """SUM or AVG."""
+
+    def __init__(self, average: bool) -> None:
+        super().__init__([1])
+        self._average = average
+
+    def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
+        self._make_room(words[0], delta)
+        (digits,) = self._digits
+        bits, valid = _sum_doubles(
+            group,
+            words[0],
+            delta,
+            bounds,
+            self._counters.rows,
+            digits.limbs,
+            digits.low,
+            self._average,
+        )
+        return Answer(of_view(bits, DOUBLE, valid))
+
+
+@njit(cache=True)
+def count_special(counters: Ints, g: int, word: int, delta: int) -> None:
+    """Count a value that is not finite."""
+    if word == NAN_BITS:
+        counters[g, NANS] += delta
+    elif word > 0:
+        counters[g, POSITIVE] += delta
+    else:
+        counters[g, NEGATIVE] += delta
+
+
+@njit(cache=True)
+def _sum_doubles(
+    group: Ints,
+    words: Ints,
+    delta: Ints,
+    bounds: Ints,
+    counters: Ints,
+    limbs: Ints,
+    low: int,
+    average: bool,
+) -> tuple[Ints, Mask]:
+    """The bits of the sum, or the average, after each segment, and whether there is one."""
+    segments = len(bounds) - 1
+    bits = np.zeros(segments, np.int64)
+    doubles = bits.view(np.float64)
+    valid = np.zeros(segments, np.bool_)
+    digits = np.zeros(limbs.shape[1] + 1, np.int64)
+    for j in range(segments):
+        g = group[bounds[j]]
+        load = 0
+        for i in range(bounds[j], bounds[j + 1]):
+            word = words[i]
+            if word == ABSENT:
+                continue
+            counters[g, COUNT] += delta[i]
+            if not exact.is_finite(word):
+                count_special(counters, g, word, delta[i])
+            elif word != 0:
+                load = _add(limbs, g, low, word, delta[i], load)
+        count = counters[g, COUNT]
+        valid[j] = count > 0
+        if len(digits) > 1:
+            exact.settle(limbs, g)
+        special = special_sum(counters, g)
+        if special != 0 or len(digits) == 1:
+            bits[j] = special
+            continue
+        bits[j] = _value(limbs, g, low, digits)
+        if average and count > 0:
+            if bits[j] & INFINITY_BITS != INFINITY_BITS:
+                doubles[j] /= count
+            else:
+                sign = bits[j] & NEGATIVE_BIT
+                divisor = np.uint64(count)
+                quotient = exact.rounded_quotient(digits, len(digits), 32 * low, divisor, 0)
+                bits[j] = sign | quotient
+    return bits, valid
+
+
+@njit(cache=True)
+def _add(limbs: Ints, g: int, low: int, word: int, delta: int, load: int) -> int:
+    """Add a finite value; `load` is the weight added since the row was settled."""
+    if -exact.SMALL < delta < exact.SMALL:
+        load += abs(delta)
+        if load > exact.LOAD:
+            exact.settle(limbs, g)
+            load = abs(delta)
+        exact.add_double(limbs, g, low, word, delta)
+        return load
+    exact.settle(limbs, g)
+    exact.add_often(limbs, g, low, word, delta)
+    return 0
+
+
+@njit(cache=True)
+def special_sum(counters: Ints, g: int) -> int:
+    """The bits of a sum with values that are not finite; 0 if there are none."""
+    positive, negative = counters[g, POSITIVE] != 0, counters[g, NEGATIVE] != 0
+    if counters[g, NANS] != 0 or (positive and negative):
+        return NAN_BITS
+    if positive:
+        return INFINITY_BITS
+    return INFINITY_BITS | NEGATIVE_BIT if negative else 0
+
+
+@njit(cache=True)
+def _value(limbs: Ints, g: int, low: int, digits: Ints) -> int:
+    """The bits of the double nearest to a settled row, whose digits are written to `digits`."""
+    negative = exact.magnitude(limbs, g, digits)
+    for k in range(len(digits) - 1, -1, -1):
+        if digits[k] != 0:
+            bits = exact.rounded(digits, k + 1, 32 * low)
+            return bits | NEGATIVE_BIT if negative else bits
+    return 0

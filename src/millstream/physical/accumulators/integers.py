@@ -1,0 +1,75 @@
+"""Kernels for exact sums of int64 values: 128 bits and a count a group."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from millstream.physical.accumulators.words import ABSENT
+from millstream.physical.batch import Ints, Mask
+
+_HALF = 0xFFFFFFFF
+_TOP = -(2**63)  # turns unsigned order into signed order
+
+
+@njit(cache=True)
+def multiply(a: int, b: int) -> tuple[int, int]:
+    """The lower and the upper word of the product of two words."""
+    a_low, a_high = a & _HALF, a >> 32
+    b_low, b_high = b & _HALF, b >> 32
+    carry = int((np.uint64(a_low) * np.uint64(b_low)) >> np.uint64(32))
+    middle = a_high * b_low + carry
+    other = a_low * b_high + (middle & _HALF)
+    return a * b, a_high * b_high + (middle >> 32) + (other >> 32)
+
+
+@njit(cache=True)
+def add_wide(low: int, high: int, more_low: int, more_high: int) -> tuple[int, int]:
+    """The sum of two numbers of two words."""
+    total = low + more_low
+    carry = (total ^ _TOP) < (low ^ _TOP)
+    return total, high + more_high + carry
+
+
+@njit(cache=True)
+def sum_integers(
+    group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints, bounds: Ints, sums: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """The lower and upper word of the sum, and the count, after each segment. `sums` has them as
+    columns for each group. Where `checked`, rows whose flag is ABSENT are passed over."""
+    segments = len(bounds) - 1
+    lows = np.empty(segments, np.int64)
+    highs = np.empty(segments, np.int64)
+    counts = np.empty(segments, np.int64)
+    for j in range(segments):
+        g = group[bounds[j]]
+        low, high, count = sums[g, 0], sums[g, 1], sums[g, 2]
+        for i in range(bounds[j], bounds[j + 1]):
+            if checked and flag[i] == ABSENT:
+                continue
+            more_low, more_high = value[i], value[i] >> 63
+            if delta[i] != 1:
+                more_low, more_high = multiply(value[i], delta[i])
+            low, high = add_wide(low, high, more_low, more_high)
+            count += delta[i]
+        sums[g, 0], sums[g, 1], sums[g, 2] = low, high, count
+        lows[j], highs[j], counts[j] = low, high, count
+    return lows, highs, counts
+
+
+@njit(cache=True)
+def mean_half_up(lows: Ints, highs: Ints, counts: Ints, scale: int, most: int) -> tuple[Ints, Mask]:
+    """sum * scale / count, halves away from zero, and whether that was possible in one word:
+    the sum must not be larger than `most`, which times scale is at most 2**62."""
+    means = np.zeros(len(lows), np.int64)
+    done = np.zeros(len(lows), np.bool_)
+    for j in range(len(lows)):
+        low, count = lows[j], counts[j]
+        if count > 0 and count < 2**61 and highs[j] == low >> 63 and -most <= low <= most:
+            product = abs(low * scale)
+            mean = product // count
+            if product - mean * count >= count - (product - mean * count):
+                mean += 1
+            means[j] = mean if low >= 0 else -mean
+            done[j] = True
+    return means, done

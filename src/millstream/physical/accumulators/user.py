@@ -1,0 +1,113 @@
+"""Aggregates of the user's (K §11.5.7)."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+import pyarrow as pa
+
+from millstream.logical.elements import Row
+from millstream.logical.evaluate import UserAggregate
+from millstream.logical.expressions import AggregateCall
+from millstream.logical.functions import EvaluationError
+from millstream.physical.accumulators.general import Bag, BagAccumulator
+from millstream.physical.accumulators.words import ABSENT
+from millstream.physical.batch import Ints, State
+
+
+class Recomputed(BagAccumulator):
+    """An aggregate that nothing can be removed from: computed anew over all rows of the group."""
+
+    def __init__(self, call: AggregateCall, user: UserAggregate) -> None:
+        super().__init__(replace(call, order=()))
+        self._user = user
+
+    def _needed(self, arguments: Sequence[pa.Array]) -> Sequence[pa.Array]:
+        return arguments
+
+    def _value(self, group: int, bag: Bag) -> object:
+        return self._user.evaluate(self._rows(bag))
+
+
+class Incremental(Recomputed):
+    """An aggregate with `remove`: a partial aggregate a group follows the rows.
+
+    Where the user's code fails, the group has no partial aggregate any more, and is computed anew
+    until that succeeds.
+    """
+
+    def __init__(self, call: AggregateCall, user: UserAggregate) -> None:
+        super().__init__(call, user)
+        self._partial: dict[int, object] = {}
+
+    def _after(self, group: int, changes: list[tuple[int, int]]) -> object:
+        if group in self._partial:
+            try:
+                self._follow(group, self._net(group, changes))
+            except Exception:  # whatever the user's code raises; computed anew, it may not
+                del self._partial[group]
+        value = super()._after(group, changes)
+        if group not in self._bags:
+            self._partial.pop(group, None)
+        return value
+
+    def _net(self, group: int, changes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """How often the aggregate takes each row more or less than before; comings first."""
+        sums: Counter[int] = Counter()
+        for code, delta in changes:
+            if code != ABSENT:
+                sums[code] += delta
+        if self._call.distinct:
+            held = self._bags[group].counts
+            for code, delta in sums.items():
+                before = held.get(code, 0)
+                sums[code] = (before + delta > 0) - (before > 0)
+        return sorted(sums.items(), key=lambda change: -change[1])
+
+    def _follow(self, group: int, net: list[tuple[int, int]]) -> None:
+        partial, user = self._partial[group], self._user
+        assert user.remove is not None
+        for code, delta in net:
+            combine = user.merge if delta > 0 else user.remove
+            for _ in range(abs(delta)):
+                partial = combine(partial, user.init(*self._row(code)))
+        self._partial[group] = partial
+
+    def _value(self, group: int, bag: Bag) -> object:
+        if group not in self._partial:
+            self._partial[group] = self._folded(self._rows(bag))
+        partial = self._partial[group]
+        return replace(self._user, init=lambda: partial).evaluate([()])
+
+    def _folded(self, rows: list[Row]) -> object:
+        user = self._user
+        try:
+            return reduce(user.merge, (user.init(*row) for row in rows))
+        except Exception as error:  # is the group's error
+            raise EvaluationError(f'aggregate "{user.name}" failed: {error}') from error
+
+    def remap(self, old: Ints, capacity: int) -> None:
+        super().remap(old, capacity)
+        groups = enumerate(old.tolist())
+        self._partial = {new: self._partial[g] for new, g in groups if g in self._partial}
+
+    def forget(self, groups: Ints) -> None:
+        super().forget(groups)
+        for group in groups.tolist():
+            self._partial.pop(group, None)
+
+    def save(self) -> State:
+        """Partial aggregates that cannot be pickled are left to be computed anew."""
+        try:
+            partial = pickle.dumps(self._partial)
+        except Exception:  # as many as there are kinds of objects
+            partial = pickle.dumps({})
+        return {**super().save(), "partial": partial}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._partial = pickle.loads(state["partial"])

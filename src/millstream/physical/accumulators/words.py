@@ -1,0 +1,142 @@
+"""The words of values: an int64 that orders as the value does, and back.
+
+NULLs, and rows that a FILTER leaves out, are ABSENT. Types whose values need all 64 bits carry a
+second word for that, and none where every row counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from millstream import types
+from millstream.logical.expressions import AggregateCall, nullable
+from millstream.physical.arrays import int64, of_view, validity
+from millstream.physical.batch import Ints, Mask
+from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
+
+ABSENT = -(2**63)
+WORD_DIGITS = 18  # every decimal of so many digits fits a word
+
+_ALL_BITS = (BIGINT, TIMESTAMP, INTERVAL)
+_FEWER_BITS = (BOOLEAN, INT, DATE, REAL, DOUBLE)
+_MAGNITUDE = 2**63 - 1
+_NAN = 0x7FF8000000000000  # greater than the word of any number
+
+
+def has_word(type: pa.DataType) -> bool:
+    """Whether a value fits one word."""
+    if types.is_decimal(type):
+        return bool(type.precision <= WORD_DIGITS)
+    return type in _ALL_BITS or type in _FEWER_BITS
+
+
+def may_be_absent(call: AggregateCall) -> bool:
+    """Whether there can be rows that the aggregate passes over."""
+    return call.filter is not None or any(map(nullable, call.arguments))
+
+
+def missing(arrays: Sequence[pa.Array], included: Mask | None) -> Mask | None:
+    """Where a value is NULL or the row is left out; None if nowhere."""
+    result = None if included is None else ~included
+    for array in arrays:
+        valid = validity(array)
+        if valid is not None:
+            result = ~valid if result is None else result | ~valid
+    return result
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the values of a type lie in the words of an event."""
+
+    type: pa.DataType
+    optional: bool  # some rows may be absent
+
+    @property
+    def width(self) -> int:
+        return 2 if self.flagged else 1
+
+    @property
+    def flagged(self) -> bool:
+        return self.optional and self.type in _ALL_BITS
+
+    def encode(self, array: pa.Array, gone: Mask | None) -> list[Ints]:
+        values = to_words(array)
+        assert self.optional or gone is None or not gone.any(), "a NULL where there can be none"
+        if not self.flagged:
+            if gone is not None:
+                values[gone] = ABSENT
+            return [values]
+        flags = np.zeros(len(values), np.int64)
+        if gone is not None:
+            flags[gone] = ABSENT
+        return [values, flags]
+
+    def flags(self, words: Sequence[Ints]) -> tuple[Ints, bool]:
+        """The words that are ABSENT where the row is, and whether they need to be looked at."""
+        return (words[1], True) if self.flagged else (words[0], self.optional)
+
+
+def to_words(array: pa.Array) -> Ints:
+    """The values in order-preserving words; anything where NULL."""
+    if types.is_decimal(array.type):
+        return decimal_limbs(array)[0].copy()
+    if types.is_floating(array.type):
+        doubles = array.cast(DOUBLE).fill_null(0.0).to_numpy(zero_copy_only=False)
+        return _double_words(np.ascontiguousarray(doubles).view(np.int64))
+    return int64(array)
+
+
+def from_words(words: Ints, type: pa.DataType, valid: Mask) -> pa.Array:
+    """The values of words of a type; NULL where not valid."""
+    if types.is_decimal(type):
+        return decimals(words, words >> 63, type, valid)
+    if types.is_floating(type):
+        return of_view(double_bits(words), DOUBLE, valid).cast(type)
+    if type in _ALL_BITS:
+        return of_view(words, type, valid)
+    if type == BOOLEAN:
+        return pa.array(words != 0, mask=~valid)
+    return of_view(np.where(valid, words, 0).astype(np.int32), type, valid)
+
+
+def decimal_limbs(array: pa.Array) -> tuple[Ints, Ints]:
+    """The lower and the upper 64 bits of each unscaled value."""
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(array), np.int64), np.zeros(len(array), np.int64)
+    limbs = np.frombuffer(buffer, np.int64, 2 * len(array), 16 * array.offset)
+    return limbs[0::2], limbs[1::2]
+
+
+def decimals(low: Ints, high: Ints, type: pa.DataType, valid: Mask) -> pa.Array:
+    """Decimals of the lower and upper 64 bits of their unscaled values."""
+    limbs = np.empty((len(low), 2), np.int64)
+    limbs[:, 0], limbs[:, 1] = low, high
+    bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(type, len(low), [bitmap, pa.py_buffer(limbs)])
+
+
+def double_bits(words: Ints) -> Ints:
+    """The bits of the doubles that have these words."""
+    return np.where(words >= 0, words, words ^ _MAGNITUDE)
+
+
+@njit(cache=True)
+def _double_words(bits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Words of doubles: there is one NaN, above all numbers, and no negative zero."""
+    words = np.empty(len(bits), np.int64)
+    for i in range(len(bits)):
+        word = bits[i]
+        if word & _MAGNITUDE > 0x7FF0000000000000:
+            word = _NAN
+        elif word < 0:
+            word = 0 if word == ABSENT else word ^ _MAGNITUDE
+        words[i] = word
+    return words

@@ -1,0 +1,86 @@
+"""Every accumulator gives what the definition of its aggregate says, after every segment."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.logical.expressions import AggregateCall
+from millstream.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    REAL,
+    STRING,
+    TIMESTAMP,
+    decimal_type,
+)
+from physical.accumulator_cases import call_of, check, scripts
+
+MONEY = decimal_type(10, 2)
+LONG = decimal_type(38, 4)
+ORDERED = [BOOLEAN, INT, BIGINT, REAL, DOUBLE, DATE, TIMESTAMP, INTERVAL, MONEY]
+OTHER = [STRING, BINARY, LONG, pa.list_(INT)]
+
+CALLS = [
+    call_of("count"),
+    call_of("count", filtered=True),
+    call_of("count", INT),
+    call_of("count", STRING, DOUBLE, filtered=True),
+    call_of("count_if", BOOLEAN),
+    call_of("bool_and", BOOLEAN),
+    call_of("bool_or", BOOLEAN, filtered=True),
+    *(call_of("sum", type) for type in (BIGINT, INTERVAL, MONEY, LONG, DOUBLE)),
+    *(call_of("avg", type) for type in (INTERVAL, MONEY, LONG, DOUBLE)),
+    *(call_of(name, type) for type in ORDERED + OTHER for name in ("min", "max")),
+    call_of("max", BIGINT, filtered=True),
+    call_of("min_by", STRING, INT),
+    call_of("max_by", DOUBLE, DOUBLE),
+    call_of("median", DOUBLE),
+    call_of("array_agg", STRING, filtered=True, order=(INT, STRING)),
+    call_of("array_agg", DOUBLE, distinct=True, order=(INT,)),
+    call_of("first", INT, order=(BIGINT,)),
+    call_of("last", STRING, filtered=True, order=(DOUBLE,)),
+    call_of("last", INT, distinct=True, order=(INT,)),
+    call_of("quantile", DOUBLE, DOUBLE),
+    *(call_of(name, DOUBLE) for name in ("var_samp", "var_pop", "stddev_samp", "stddev_pop")),
+    *(call_of("count", type, distinct=True) for type in (*ORDERED, *OTHER)),
+    call_of("count", STRING, INT, distinct=True),
+    call_of("count_if", BOOLEAN, distinct=True, filtered=True),
+    call_of("sum", BIGINT, distinct=True, filtered=True),
+    call_of("sum", DOUBLE, distinct=True),
+    call_of("sum", LONG, distinct=True),
+    call_of("avg", MONEY, distinct=True),
+    call_of("max", STRING, distinct=True),
+    call_of("var_samp", DOUBLE, distinct=True),
+    call_of("median", DOUBLE, distinct=True),
+]
+
+
+def label(call: AggregateCall) -> str:
+    parts = [call.function, *(str(argument.type) for argument in call.arguments)]
+    parts += ["distinct"] * call.distinct + ["filter"] * (call.filter is not None)
+    return "-".join(parts)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=label)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_order(call: AggregateCall, data: st.DataObject) -> None:
+    check(call, data.draw(scripts(call, fifo=False)))
+
+
+FIFO = [call for call in CALLS if call.function in ("min", "max", "sum", "count")]
+
+
+@pytest.mark.parametrize("call", FIFO, ids=label)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_rows_that_go_as_they_came(call: AggregateCall, data: st.DataObject) -> None:
+    check(call, data.draw(scripts(call, fifo=True)), fifo=True)
