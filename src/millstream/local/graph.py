@@ -1,0 +1,90 @@
+"""A running plan: operators that push batches to each other.
+
+Each node of the plan is one operator, whoever consumes it. A batch is taken through the whole graph
+before the next one: depth first, each operator's output to all its consumers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from millstream.physical.batch import NEVER, Batch, State
+from millstream.physical.operator import Context, Operator, PhysicalPlan
+from millstream.physical.operators.source import Source
+
+Sink = Callable[[Batch], None]
+
+
+@dataclass
+class Vertex:
+    """An operator in the graph, where its output goes, and what passed through it."""
+
+    node: PhysicalPlan
+    operator: Operator
+    consumers: list[tuple[Vertex, int]] = field(default_factory=list)
+    frontier: int = NEVER
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+
+
+class Graph:
+    """The operators of a plan; what the root gives goes to the sink."""
+
+    def __init__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> None:
+        self.context = context
+        self._sink = sink
+        self._vertices: dict[int, Vertex] = {}
+        self.root = self._open(plan)
+        self.sources: dict[str, list[Vertex]] = {}
+        for vertex in self.vertices:
+            if isinstance(vertex.node, Source):
+                self.sources.setdefault(vertex.node.stream, []).append(vertex)
+
+    def _open(self, node: PhysicalPlan) -> Vertex:
+        if id(node) not in self._vertices:
+            inputs = [self._open(child) for child in node.inputs]
+            vertex = Vertex(node, node.open(self.context))
+            for port, child in enumerate(inputs):
+                child.consumers.append((vertex, port))
+            self._vertices[id(node)] = vertex
+        return self._vertices[id(node)]
+
+    @property
+    def vertices(self) -> list[Vertex]:
+        """All operators, inputs before their consumers."""
+        return list(self._vertices.values())
+
+    def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
+        """Take a batch through an operator and all that follow from it."""
+        began = time.perf_counter()
+        given = vertex.operator.process(port, batch)
+        vertex.seconds += time.perf_counter() - began
+        vertex.batches += 1
+        vertex.rows_in += len(batch)
+        for out in given:
+            self._pass_on(vertex, out)
+
+    def _pass_on(self, vertex: Vertex, batch: Batch) -> None:
+        if not len(batch) and batch.frontier <= vertex.frontier:
+            return
+        vertex.frontier = max(vertex.frontier, batch.frontier)
+        vertex.rows_out += len(batch)
+        if vertex is self.root:
+            self._sink(batch)
+        for consumer, port in vertex.consumers:
+            self.push(consumer, batch, port)
+
+    def save(self) -> list[State]:
+        return [vertex.operator.save() for vertex in self.vertices]
+
+    def restore(self, states: list[State]) -> None:
+        for vertex, state in zip(self.vertices, states, strict=True):
+            vertex.operator.restore(state)
+
+    def walk(self) -> Iterator[Vertex]:
+        """From the root down, each operator once."""
+        yield from reversed(self.vertices)

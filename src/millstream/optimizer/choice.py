@@ -1,0 +1,188 @@
+"""The physical plan of a logical one: which operator, which state, which form.
+
+Bottom up: each input's update pattern decides what the operators above it keep (DESIGN: patterns
+choose the state). Equal parts of a plan are one part with several consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from millstream.logical import plan as logical
+from millstream.logical.analysis import lives_one_instant
+from millstream.logical.evaluate import is_deterministic
+from millstream.logical.plan import JoinKind, Lifetime, Plan
+from millstream.optimizer.conditions import join_keys
+from millstream.physical.operator import Pattern, PhysicalPlan
+from millstream.physical.operators.aggregate import Aggregate
+from millstream.physical.operators.changes import Changes
+from millstream.physical.operators.count_window import CountWindow
+from millstream.physical.operators.deltas import Deltas
+from millstream.physical.operators.distinct import Distinct
+from millstream.physical.operators.filter import Filter
+from millstream.physical.operators.granularity import Granularity
+from millstream.physical.operators.join import Join
+from millstream.physical.operators.map import Map
+from millstream.physical.operators.outer_join import OuterJoin
+from millstream.physical.operators.pointwise import Form, Function, Pointwise
+from millstream.physical.operators.semi_join import SemiJoin
+from millstream.physical.operators.source import Source
+from millstream.physical.operators.split import Split
+from millstream.physical.operators.time_window import TimeWindow
+from millstream.physical.operators.top_n import TopN
+from millstream.physical.operators.union import Union
+
+
+class Approach(Enum):
+    """What flows between operators; the papers compare the last two."""
+
+    HYBRID = "hybrid"  # intervals where ends are known, signed elements where they are not
+    INTERVALS = "intervals"  # K's time intervals: whoever does not know an end waits for it
+    SIGNED = "signed"  # N's negative tuples: every end is an element of its own
+
+
+@dataclass(frozen=True)
+class Choices:
+    """`ordered` names the streams whose rows come in order of time."""
+
+    ordered: frozenset[str] | None = None  # None: all of them
+    approach: Approach = Approach.HYBRID
+
+    def is_ordered(self, stream: str) -> bool:
+        return self.ordered is None or stream in self.ordered
+
+
+def choose(plan: Plan, emit: str = "FINAL", choices: Choices | None = None) -> PhysicalPlan:
+    """The plan of a query that emits its answer FINAL or as CHANGES."""
+    chosen = _Chooser(choices or Choices()).node(plan)
+    return Changes(chosen) if emit == "CHANGES" else settled(chosen, final=True)
+
+
+def settled(plan: PhysicalPlan, final: bool = False) -> PhysicalPlan:
+    """The plan with elements that are never retracted: settled by the operator itself where it
+    can, below maps and filters, which do not mind."""
+    if plan.pattern is not Pattern.STRICT:
+        return plan
+    match plan:
+        case Map() | Filter():
+            return replace(plan, input=settled(plan.input, final))
+        case Aggregate() | Pointwise() | SemiJoin():
+            return replace(plan, form=Form.INTERVALS, final=final)
+    return Pointwise((plan,), Function.IDENTITY, plan.schema, Form.INTERVALS, final)
+
+
+_FUNCTIONS: Mapping[type[Plan], Function] = {
+    logical.Difference: Function.DIFFERENCE,
+    logical.StrictDifference: Function.STRICT_DIFFERENCE,
+    logical.Intersection: Function.INTERSECTION,
+    logical.MaxUnion: Function.MAX_UNION,
+}
+
+
+class _Chooser:
+    def __init__(self, choices: Choices) -> None:
+        self._choices = choices
+        self._chosen: dict[Plan, PhysicalPlan] = {}
+
+    def node(self, plan: Plan) -> PhysicalPlan:
+        if plan in self._chosen:
+            return self._chosen[plan]
+        chosen = self._formed(plan, self._operator(plan))
+        if all(map(is_deterministic, _expressions(plan))):
+            self._chosen[plan] = chosen
+        return chosen
+
+    def _formed(self, plan: Plan, chosen: PhysicalPlan) -> PhysicalPlan:
+        """The operator's output in the form that the approach asks for."""
+        match self._choices.approach:
+            case Approach.INTERVALS:
+                return settled(chosen)
+            case Approach.SIGNED if isinstance(plan, logical.TimeWindow | logical.Source):
+                ends = isinstance(plan, logical.TimeWindow) or plan.lifetime is Lifetime.INTERVAL
+                if ends and chosen.pattern not in (Pattern.STRICT, Pattern.MONOTONIC):
+                    return Pointwise((chosen,), Function.IDENTITY, chosen.schema)
+        return chosen
+
+    def _operator(self, plan: Plan) -> PhysicalPlan:
+        match plan:
+            case logical.Source():
+                ordered = plan.lifetime is Lifetime.INSTANT
+                ordered = ordered and self._choices.is_ordered(plan.stream)
+                return Source(plan.stream, plan.schema, ordered, plan.arrival)
+            case logical.Filter():
+                return Filter(self.node(plan.input), plan.predicate)
+            case logical.Map():
+                return Map(self.node(plan.input), plan.outputs)
+            case logical.Union():
+                return Union(self.node(plan.left), self.node(plan.right), plan.schema)
+            case logical.SetOperation():
+                sides = self.node(plan.left), self.node(plan.right)
+                return Pointwise(sides, _FUNCTIONS[type(plan)], plan.schema)
+            case logical.Distinct():
+                return self._distinct(plan)
+            case logical.Join():
+                return self._join(plan)
+            case logical.Aggregate():
+                return Aggregate(self.node(plan.input), plan.keys, plan.aggregates)
+            case logical.TopN():
+                return TopN(self.node(plan.input), plan.limit, plan.order, plan.keys)
+            case logical.TimeWindow():
+                return TimeWindow(self._granules(plan), plan.size, plan.slide, plan.granule)
+            case logical.CountWindow():
+                rows, order = plan.rows, plan.order
+                return CountWindow(self._granules(plan), rows, order, (), plan.slide, plan.granule)
+            case logical.PartitionedWindow():
+                return CountWindow(
+                    self._granules(plan),
+                    plan.rows,
+                    plan.order,
+                    plan.keys,
+                    plan.slide,
+                    plan.granule,
+                )
+            case logical.Granularity():
+                return Granularity(self.node(plan.input), plan.granule)
+            case logical.Istream():
+                return Deltas(self.node(plan.input))
+            case logical.Dstream():
+                return Deltas(self.node(plan.input), gone=True)
+            case logical.Rstream():
+                return self.node(plan.input)
+        raise AssertionError(plan)
+
+    def _granules(
+        self, plan: logical.TimeWindow | logical.CountWindow | logical.PartitionedWindow
+    ) -> PhysicalPlan:
+        """The input of a window, each element one granule (K §12.3.2 and §12.3.3)."""
+        chosen = self.node(plan.input)
+        chronons = plan.granule == 1 and lives_one_instant(plan.input)
+        if chronons and chosen.pattern is not Pattern.STRICT:
+            return chosen
+        return Split(chosen, plan.granule)
+
+    def _distinct(self, plan: logical.Distinct) -> PhysicalPlan:
+        chosen = self.node(plan.input)
+        if chosen.pattern is Pattern.STRICT:
+            return Pointwise((chosen,), Function.DISTINCT, plan.schema)
+        return Distinct(chosen)
+
+    def _join(self, plan: logical.Join) -> PhysicalPlan:
+        left, right = self.node(plan.left), self.node(plan.right)
+        keys, condition = join_keys(plan)
+        match plan.kind:
+            case JoinKind.INNER:
+                return Join(left, right, keys, condition)
+            case JoinKind.SEMI | JoinKind.ANTI:
+                anti = plan.kind is JoinKind.ANTI
+                return SemiJoin(left, right, keys, condition, anti)
+        outer = plan.kind in (JoinKind.LEFT, JoinKind.FULL), plan.kind in (
+            JoinKind.RIGHT,
+            JoinKind.FULL,
+        )
+        return OuterJoin(left, right, outer, plan.schema, keys, condition)
+
+
+def _expressions(plan: Plan) -> list[logical.Expression]:
+    return [part for node in plan.walk() for part in logical.expressions(node)]

@@ -1,0 +1,185 @@
+"""Events that lie ahead: each has a time and some int64 words, and is due when the frontier passes.
+
+Two forms, after the update pattern of what makes the events (G5 §5.3.2): a queue where they come in
+the order in which they fall due, and a calendar where they do not. Neither looks at what is not
+due: a batch costs what it brings and what falls due.
+
+>>> agenda = Calendar(words=1)
+>>> agenda.add(np.array([25, 3, 12]), [np.array([1, 2, 3])])
+>>> [part.tolist() for part in agenda.due(13)]
+[[3, 12], [2, 3]]
+>>> len(agenda)
+1
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from millstream.physical.batch import NEVER, Ints, State
+
+
+class Agenda(ABC):
+    """`words` is how many an event has beside its time."""
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int: ...
+
+    @abstractmethod
+    def add(self, times: Ints, words: Sequence[Ints]) -> None: ...
+
+    @abstractmethod
+    def due(self, frontier: int) -> Ints:
+        """Take out the events before the frontier, in order of time, as rows: times, then words."""
+
+    @abstractmethod
+    def pending(self) -> list[Ints]:
+        """All events that lie ahead, as they are kept; what is changed in them stays changed."""
+
+    def save(self) -> State:
+        nothing = np.empty((self.words + 1, 0), np.int64)
+        return {"events": np.concatenate([nothing, *self.pending()], axis=1)}
+
+    def restore(self, state: State) -> None:
+        events = state["events"]
+        self.add(events[0], list(events[1:]))
+
+
+class Queue(Agenda):
+    """Events that come in order of time: due is a prefix."""
+
+    def __init__(self, words: int) -> None:
+        super().__init__(words)
+        self._events = np.empty((words + 1, 64), np.int64)
+        self._head = self._tail = 0
+
+    def __len__(self) -> int:
+        return self._tail - self._head
+
+    @property
+    def nbytes(self) -> int:
+        return self._events.nbytes
+
+    def add(self, times: Ints, words: Sequence[Ints]) -> None:
+        length = len(times)
+        if self._tail + length > self._events.shape[1]:
+            self._make_room(length)
+        place = slice(self._tail, self._tail + length)
+        self._events[0, place] = times
+        for number, word in enumerate(words, 1):
+            self._events[number, place] = word
+        self._tail += length
+
+    def _make_room(self, length: int) -> None:
+        """Move to the front, where that frees half, or else to a larger place."""
+        live = len(self)
+        capacity = self._events.shape[1]
+        if live + length > capacity // 2:
+            capacity = max(64, 2 * (live + length))
+        events = np.empty((self.words + 1, capacity), np.int64)
+        events[:, :live] = self._events[:, self._head : self._tail]
+        self._events, self._head, self._tail = events, 0, live
+
+    def due(self, frontier: int) -> Ints:
+        times = self._events[0, self._head : self._tail]
+        count = int(np.searchsorted(times, frontier))
+        taken = self._events[:, self._head : self._head + count].copy()
+        self._head += count
+        return taken
+
+    def pending(self) -> list[Ints]:
+        return [self._events[:, self._head : self._tail]]
+
+
+class Calendar(Agenda):
+    """Events in any order, in partitions of the same width that fall due one after the other.
+
+    The width doubles when there are more than `partitions`: so it finds out by itself how far
+    ahead events lie. More partitions mean less to sort at a time, and more pieces to keep (G5
+    compares 10 and 50).
+    """
+
+    def __init__(self, words: int, partitions: int = 64) -> None:
+        super().__init__(words)
+        self._width = 1
+        self._most = partitions
+        self._partitions: dict[int, list[Ints]] = {}
+        self._overdue: list[Ints] = []  # came when the frontier had passed them
+        self._passed = NEVER + 1
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def nbytes(self) -> int:
+        return sum(piece.nbytes for piece in self.pending())
+
+    def add(self, times: Ints, words: Sequence[Ints]) -> None:
+        if not len(times):
+            return
+        events = np.stack([times, *words])
+        self._length += len(times)
+        ahead = times >= self._passed
+        if not ahead.all():
+            self._overdue.append(events[:, ~ahead])
+            events, times = events[:, ahead], times[ahead]
+            if not len(times):
+                return
+        self._widen(int(times.min()), int(times.max()))
+        numbers = times // self._width
+        if numbers.min() == numbers.max():
+            self._partitions.setdefault(int(numbers[0]), []).append(events)
+            return
+        order = np.argsort(numbers, kind="stable")
+        numbers, events = numbers[order], events[:, order]
+        cuts = np.flatnonzero(np.diff(numbers)) + 1
+        for number, piece in zip(
+            numbers[np.concatenate([[0], cuts])].tolist(),
+            np.split(events, cuts, axis=1),
+            strict=True,
+        ):
+            self._partitions.setdefault(number, []).append(piece.copy())
+
+    def _widen(self, first: int, last: int) -> None:
+        """Make partitions so wide that the new events and the old ones need few of them."""
+        first = min([first // self._width, *self._partitions])
+        last = max([last // self._width, *self._partitions])
+        while last - first >= self._most:
+            self._width, first, last = 2 * self._width, first // 2, last // 2
+            halved: dict[int, list[Ints]] = {}
+            for number, pieces in self._partitions.items():
+                halved.setdefault(number // 2, []).extend(pieces)
+            self._partitions = halved
+
+    def due(self, frontier: int) -> Ints:
+        last = frontier // self._width
+        taken, self._overdue = self._overdue, []
+        self._passed = max(self._passed, frontier)
+        for number in [n for n in self._partitions if n <= last]:
+            events = np.concatenate(self._partitions.pop(number), axis=1)
+            if number == last:
+                is_due = events[0] < frontier
+                if not is_due.all():
+                    self._partitions[number] = [events[:, ~is_due]]
+                events = events[:, is_due]
+            taken.append(events)
+        if not taken:
+            return np.empty((self.words + 1, 0), np.int64)
+        events = np.concatenate(taken, axis=1)
+        self._length -= events.shape[1]
+        return events[:, np.argsort(events[0], kind="stable")]
+
+    def pending(self) -> list[Ints]:
+        pieces = (piece for pieces in self._partitions.values() for piece in pieces)
+        return [*self._overdue, *pieces]

@@ -1,0 +1,243 @@
+"""Calendar: the area for elements that go in any order (WEAK, STRICT).
+
+Elements lie in a pool, linked in partitions by their end; expiry goes through the partitions that
+the frontier has passed and takes their elements out of their chains (G5 §5.3.2). What would hold
+for ever is in no partition until something ends it.
+
+Input that may be retracted (STRICT): a negative element closes the positive one that it retracts,
+which stays with its true end for as long as something may meet it. `Closing.KEYED` finds it through
+chains by row, for when retractions are common; `Closing.SCANNED` scans the chain of its join key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.time import INFINITY
+from millstream.physical.areas.area import Area, Probing
+from millstream.physical.batch import NEVER, Batch, Ints
+from millstream.physical.kernels.calendar import (
+    close_elements,
+    expire_partitions,
+    link_places,
+    probe_all,
+    probe_pool,
+    schedule,
+    take_places,
+)
+from millstream.physical.keys import KeySpace
+
+
+class Closing(Enum):
+    KEYED = "keyed"
+    SCANNED = "scanned"
+
+
+class Chains:
+    """Doubly linked lists of places, one for each code, newest first."""
+
+    def __init__(self, capacity: int) -> None:
+        self.code, self.older, self.newer = np.full((3, capacity), -1, np.int64)
+        self.newest = np.full(64, -1, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        return 3 * self.code.nbytes + self.newest.nbytes
+
+    def link(self, places: Ints, codes: Ints) -> None:
+        self.know(int(codes.max(initial=-1)) + 1)
+        link_places(places, codes, self.code, self.older, self.newer, self.newest)
+
+    def know(self, codes: int) -> None:
+        if len(self.newest) < codes:
+            more = max(codes, 2 * len(self.newest)) - len(self.newest)
+            self.newest = np.append(self.newest, np.full(more, -1))
+
+    def grow(self, capacity: int) -> None:
+        more = np.full(capacity - len(self.code), -1, np.int64)
+        self.code = np.append(self.code, more)
+        self.older = np.append(self.older, more)
+        self.newer = np.append(self.newer, more)
+
+
+class Calendar(Area):
+    def __init__(
+        self,
+        types: Sequence[pa.DataType],
+        probing: Probing = Probing.HASH,
+        lazy: int = 0,
+        closing: Closing | None = None,
+        partitions: int = 64,
+    ) -> None:
+        super().__init__(types, probing, lazy)
+        self._closing = closing
+        self._row_keys = KeySpace(types if closing is not None else ())
+        self._count = 0
+        self._start, self._end, self._weight = np.zeros((3, 64), np.int64)
+        self._alive = np.zeros(64, np.bool_)
+        self._by_key = Chains(64)
+        self._by_row = Chains(64)
+        self._width = 1
+        self._due = np.full(partitions, -1, np.int64)  # the first place of each partition
+        self._next_due = np.append(np.arange(1, 64), -1)
+        self._free = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        own = 4 * self._start.nbytes + self._alive.nbytes + self._due.nbytes
+        return own + self._by_key.nbytes + self._by_row.nbytes + self._store.nbytes
+
+    # --- inserting -------------------------------------------------------------------------------
+
+    def insert(self, codes: Ints, batch: Batch) -> None:
+        if not len(batch):
+            return
+        self._make_room(2 * len(batch))
+        self._widen(batch.end)
+        if self._closing is None:
+            self._append(codes, batch, codes)
+            return
+        rows = self._row_keys.encode(batch.columns, len(batch))
+        comes = batch.weight > 0
+        if comes.all():
+            self._append(codes, batch, rows)
+            return
+        self._append(codes[comes], batch.where(comes), rows[comes])
+        goes = np.flatnonzero(~comes)
+        left = self._close(codes[goes], batch.take(goes), rows[goes])
+        if left.any():  # retracted before it came: kept as it is, which adds up to the same
+            index = goes[left > 0]
+            rest = batch.take(index)
+            rest.weight = -left[left > 0]
+            self._append(codes[index], rest, rows[index])
+
+    def _append(self, codes: Ints, batch: Batch, rows: Ints) -> None:
+        places, self._free = take_places(self._free, len(batch), self._next_due)
+        self._start[places] = batch.start
+        self._end[places] = batch.end
+        self._weight[places] = batch.weight
+        self._alive[places] = True
+        self._store.put(places, batch.columns)
+        self._by_key.link(places, codes)
+        if self._closing is Closing.KEYED:
+            self._by_row.link(places, rows)
+        else:
+            self._by_row.code[places] = rows
+        schedule(places, self._end, self._width, self._due, self._next_due)
+        self._count += len(batch)
+
+    def _close(self, codes: Ints, batch: Batch, rows: Ints) -> Ints:
+        """End what the negative elements of a batch retract; gives how much found nothing."""
+        left = -batch.weight
+        split_from = np.empty(2 * len(batch), np.int64)
+        self._by_key.know(int(codes.max()) + 1)
+        self._by_row.know(int(rows.max()) + 1)
+        self._free, added, touched, splits = close_elements(
+            rows, codes, batch.start, batch.end, left, self._width, self._free,
+            self._start, self._end, self._weight, self._by_key.code, self._by_row.code,
+            self._by_key.older, self._by_key.newer, self._by_key.newest,
+            self._by_row.older, self._by_row.newer, self._by_row.newest,
+            self._due, self._next_due, self._alive, self._closing is Closing.KEYED, split_from,
+        )  # fmt: skip
+        if splits:
+            origins, copies = split_from[: 2 * splits].reshape(-1, 2).T
+            self._store.put(copies, list(self._store.rows(origins)))
+        self._count += added
+        self.touched += touched
+        return left
+
+    def _make_room(self, count: int) -> None:
+        old = len(self._start)
+        if self._count + count <= old:
+            return
+        new = max(2 * old, self._count + count)
+        for name in ("_start", "_end", "_weight", "_alive"):
+            array = getattr(self, name)
+            setattr(self, name, np.append(array, np.zeros(new - old, array.dtype)))
+        self._by_key.grow(new)
+        self._by_row.grow(new)
+        self._next_due = np.append(self._next_due, np.append(np.arange(old + 1, new), self._free))
+        self._free = old
+        self._store.vacuum(np.flatnonzero(self._alive))
+        self._store.move(np.arange(self._store.capacity), new)
+        self._forget_rows()
+
+    def _forget_rows(self) -> None:
+        if self._closing is not None and self._row_keys.is_stale:
+            places = np.flatnonzero(self._alive)
+            codes = self._by_row.code[places]
+            renumbered = self._row_keys.keep(np.unique(codes))
+            self._by_row = Chains(len(self._start))
+            self._by_row.link(places, renumbered[codes])
+
+    def _widen(self, ends: Ints) -> None:
+        """Make partitions so wide that all ends lie within one round of them."""
+        finite = ends[ends < INFINITY]
+        if not len(finite):
+            return
+        last, first = int(finite.max()), max(self._expired, int(finite.min()))
+        width = self._width
+        while (last - first) // width >= len(self._due) - 1:
+            width *= 2
+        if width != self._width:
+            self._width = width
+            self._due[:] = -1
+            places = np.flatnonzero(self._alive)
+            schedule(places, self._end, width, self._due, self._next_due)
+
+    # --- probing and expiry ----------------------------------------------------------------------
+
+    def probe(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+        if self.probing is Probing.HASH:
+            found, slots, touched = probe_pool(
+                codes, start, end, self._start, self._end, self._by_key.older, self._by_key.newest
+            )
+        else:
+            live = np.flatnonzero(self._alive)
+            found, slots, touched = probe_all(
+                codes, start, end, live, self._start, self._end, self._by_key.code
+            )
+        self.touched += touched
+        return found, slots
+
+    def _expire(self, frontier: int) -> None:
+        if not self._count:
+            return
+        first = self._expired // self._width if self._expired != NEVER else self._earliest()
+        last = min(frontier // self._width, first + len(self._due))
+        self._free, dropped, touched = expire_partitions(
+            first, last, frontier, self._width, self._end, self._due, self._next_due,
+            self._by_key.code, self._by_key.older, self._by_key.newer, self._by_key.newest,
+            self._by_row.code, self._by_row.older, self._by_row.newer, self._by_row.newest,
+            self._closing is Closing.KEYED, self._alive, self._free,
+        )  # fmt: skip
+        self._count -= dropped
+        self.touched += touched
+
+    def _earliest(self) -> int:
+        return int(self._end[self._alive].min()) // self._width
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def slots(self) -> Ints:
+        return np.flatnonzero(self._alive)
+
+    def times(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
+        return self._start[slots], self._end[slots], self._weight[slots]
+
+    def codes(self) -> Ints:
+        return self._by_key.code[self.slots()]
+
+    def renumber(self, renumbered: Ints) -> None:
+        places = self.slots()
+        codes = renumbered[self._by_key.code[places]]
+        by_key = Chains(len(self._start))
+        by_key.link(places, codes)
+        self._by_key = by_key

@@ -1,0 +1,97 @@
+"""Between Arrow arrays and NumPy: views of their memory, and the gathering of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_WIDTHS: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+
+
+def is_plain(type: pa.DataType) -> bool:
+    """Whether values are 4 or 8 bytes in one buffer."""
+    return _bit_width(type) in (32, 64)
+
+
+def is_fixed(type: pa.DataType) -> bool:
+    """Whether all values have the same number of bytes, or are booleans or all NULL."""
+    return _bit_width(type) in (1, 32, 64, 128) or pa.types.is_null(type)
+
+
+def _bit_width(type: pa.DataType) -> int:
+    try:
+        width: int = type.bit_width
+    except ValueError:
+        return 0
+    return 0 if pa.types.is_struct(type) else width
+
+
+def view(array: pa.Array) -> NDArray[Any]:
+    """The values of a plain array as integers of their width, without a copy; under a NULL
+    stands anything."""
+    dtype = _WIDTHS[array.type.bit_width]
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(array), dtype)
+    return np.frombuffer(buffer, dtype, len(array), array.offset * dtype().itemsize)
+
+
+def validity(array: pa.Array) -> NDArray[np.bool_] | None:
+    """True where there is a value; None if there is one everywhere."""
+    if array.null_count == 0:
+        return None
+    valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def of_view(
+    values: NDArray[Any], type: pa.DataType, valid: NDArray[np.bool_] | None = None
+) -> pa.Array:
+    """An array of a plain type over integers of its width."""
+    bitmap = None
+    if valid is not None and not valid.all():
+        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(type, len(values), [bitmap, pa.py_buffer(values)])
+
+
+def int64(array: pa.Array) -> NDArray[np.int64]:
+    """The values of an integral, temporal or boolean array as int64, in memory of their own;
+    0 where NULL."""
+    if pa.types.is_boolean(array.type):
+        values = array.to_numpy(zero_copy_only=False)
+        if array.null_count:
+            values = np.where(array.is_valid().to_numpy(zero_copy_only=False), values, False)
+        return values.astype(np.int64)
+    values = view(array).astype(np.int64)
+    valid = validity(array)
+    if valid is not None:
+        values[~valid] = 0
+    return values
+
+
+def gather(array: pa.Array, index: NDArray[np.int64] | None) -> pa.Array:
+    """Rows of an array by number."""
+    if index is None:
+        return array
+    if array.null_count == 0 and is_plain(array.type):
+        return of_view(view(array)[index], array.type)
+    return array.take(pa.array(index))
+
+
+def concat(arrays: Sequence[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column in one piece."""
+    if isinstance(column, pa.Array):
+        return column
+    chunks = column.chunks
+    if len(chunks) == 1:
+        return chunks[0]
+    return pa.concat_arrays(chunks or [pa.array([], column.type)])

@@ -1,0 +1,179 @@
+"""Batches: what flows on an edge of a physical plan.
+
+A batch is a bag of elements and a frontier: no later element on that edge starts before it. Rows
+are Arrow columns, gathered late: taking rows from a batch composes row numbers, and a column is
+only copied when something reads it.
+
+>>> import numpy as np, pyarrow as pa
+>>> batch = Batch.of([pa.array(["a", "b", "c"])], start=[1, 2, 3], end=[5, 5, 5], frontier=3)
+>>> picked = batch.take(np.array([2, 0])).take(np.array([1]))
+>>> picked.columns[0].to_pylist(), picked.start.tolist(), picked.frontier
+(['a'], [1], 3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias, overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from millstream.physical.arrays import concat, gather
+
+Ints: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+State: TypeAlias = dict[str, Any]  # of NumPy and Arrow arrays, plain values, and such again
+
+NEVER = -(2**63)  # the frontier before anything is known
+
+
+class Gatherable(Protocol):
+    """Where a column's rows come from: an Arrow array, or a column of an operator's state."""
+
+    def take(self, index: Ints) -> pa.Array: ...
+
+
+class LazyColumn:
+    """Rows `index` of a source; all of them, in order, where there is no index."""
+
+    __slots__ = ("_array", "index", "source")
+
+    def __init__(self, source: Gatherable | pa.Array, index: Ints | None = None) -> None:
+        self.source = source
+        self.index = index
+        self._array: pa.Array | None = source if index is None else None
+
+    @property
+    def array(self) -> pa.Array:
+        if self._array is None:
+            if isinstance(self.source, pa.Array):
+                self._array = gather(self.source, self.index)
+            else:
+                assert self.index is not None
+                self._array = self.source.take(self.index)
+        return self._array
+
+
+class Columns(Sequence[pa.Array]):
+    """The columns of a batch; indexing one gathers it."""
+
+    __slots__ = ("lazy",)
+
+    def __init__(self, lazy: Sequence[LazyColumn]) -> None:
+        self.lazy = lazy
+
+    @staticmethod
+    def of(arrays: Iterable[pa.Array]) -> Columns:
+        return Columns([LazyColumn(array) for array in arrays])
+
+    @staticmethod
+    def gathered(sources: Iterable[Gatherable | pa.Array], index: Ints) -> Columns:
+        return Columns([LazyColumn(source, index) for source in sources])
+
+    @overload
+    def __getitem__(self, position: int) -> pa.Array: ...
+    @overload
+    def __getitem__(self, position: slice) -> Columns: ...
+    def __getitem__(self, position: int | slice) -> pa.Array | Columns:
+        if isinstance(position, slice):
+            return Columns(self.lazy[position])
+        return self.lazy[position].array
+
+    def __len__(self) -> int:
+        return len(self.lazy)
+
+    def __iter__(self) -> Iterator[pa.Array]:
+        return (column.array for column in self.lazy)
+
+    def __add__(self, other: Columns) -> Columns:
+        return Columns([*self.lazy, *other.lazy])
+
+    def take(self, index: Ints) -> Columns:
+        composed: dict[int, Ints] = {}  # columns of one origin share their row numbers
+        taken = []
+        for column in self.lazy:
+            if column._array is not None:
+                taken.append(LazyColumn(column._array, index))
+                continue
+            assert column.index is not None
+            if id(column.index) not in composed:
+                composed[id(column.index)] = column.index[index]
+            taken.append(LazyColumn(column.source, composed[id(column.index)]))
+        return Columns(taken)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Elements: row i holds `weight[i]` times in [start[i], end[i])."""
+
+    columns: Columns
+    start: Ints
+    end: Ints
+    weight: Ints
+    frontier: int
+
+    @staticmethod
+    def of(
+        columns: Iterable[pa.Array],
+        start: Iterable[int],
+        end: Iterable[int],
+        weight: Iterable[int] | None = None,
+        frontier: int = NEVER,
+    ) -> Batch:
+        starts = np.asarray(start, dtype=np.int64)
+        weights = np.ones(len(starts), np.int64) if weight is None else weight
+        return Batch(
+            Columns.of(columns),
+            starts,
+            np.asarray(end, dtype=np.int64),
+            np.asarray(weights, dtype=np.int64),
+            frontier,
+        )
+
+    @staticmethod
+    def empty(types: Iterable[pa.DataType], frontier: int) -> Batch:
+        nothing = np.empty(0, np.int64)
+        columns = Columns.of(pa.array([], type) for type in types)
+        return Batch(columns, nothing, nothing, nothing, frontier)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, index: Ints) -> Batch:
+        return Batch(
+            self.columns.take(index),
+            self.start[index],
+            self.end[index],
+            self.weight[index],
+            self.frontier,
+        )
+
+    def where(self, mask: Mask) -> Batch:
+        """The elements for which the mask holds; itself if it holds for all."""
+        index = np.flatnonzero(mask)
+        return self if len(index) == len(mask) else self.take(index)
+
+    def timed(self, start: Ints, end: Ints) -> Batch:
+        """The same rows with other intervals; those whose interval is empty are left out."""
+        return replace(self, start=start, end=end).where(start < end)
+
+    def up_to(self, frontier: int) -> Batch:
+        return self if frontier == self.frontier else replace(self, frontier=frontier)
+
+
+def merged(batches: Sequence[Batch]) -> Batch:
+    """One batch of the elements of several, with the frontier of the last."""
+    full = [batch for batch in batches if len(batch)] or [batches[-1]]
+    if len(full) == 1:
+        return full[0].up_to(batches[-1].frontier)
+    width = len(full[0].columns)
+    return Batch(
+        Columns.of(concat([batch.columns[i] for batch in full]) for i in range(width)),
+        np.concatenate([batch.start for batch in full]),
+        np.concatenate([batch.end for batch in full]),
+        np.concatenate([batch.weight for batch in full]),
+        batches[-1].frontier,
+    )

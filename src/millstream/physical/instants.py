@@ -1,0 +1,23 @@
+"""Arithmetic on arrays of instants, which never goes beyond INFINITY."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Ints
+
+
+def plus(instants: Ints, distance: int) -> Ints:
+    """instants + distance, for a distance that is not negative."""
+    if distance >= INFINITY:
+        return np.full(len(instants), INFINITY)
+    return np.where(instants > INFINITY - distance, INFINITY, instants + distance)
+
+
+def up(instants: Ints, granule: int) -> Ints:
+    """The first instant of the grid at or after each; the ends of time stay."""
+    if granule == 1:
+        return instants
+    free = (instants <= INFINITY - granule) & (instants > NEVER + granule)
+    return np.where(free, -(-np.where(free, instants, 0) // granule) * granule, instants)

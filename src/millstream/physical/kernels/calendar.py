@@ -1,0 +1,259 @@
+"""A pool of elements in chains by key, and in partitions by the time at which they end.
+
+A place is linked in up to three lists: the chain of its code (both ways, so that it can be taken
+out), the partition of its end, or the free places (both through `next_due`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+_FOR_EVER = 2**63 - 1
+
+
+@njit(cache=True)
+def take_places(free: int, count: int, next_due: Ints) -> tuple[Ints, int]:
+    """That many free places, and where the free ones begin now."""
+    places = np.empty(count, np.int64)
+    for i in range(count):
+        places[i] = free
+        free = next_due[free]
+    return places, free
+
+
+@njit(cache=True)
+def link_places(
+    places: Ints, codes: Ints, code_at: Ints, older: Ints, newer: Ints, newest: Ints
+) -> None:
+    """Put places at the head of the chains of their codes."""
+    for i in range(len(places)):
+        place, code = places[i], codes[i]
+        code_at[place] = code
+        older[place] = newest[code]
+        newer[place] = -1
+        if newest[code] >= 0:
+            newer[newest[code]] = place
+        newest[code] = place
+
+
+@njit(cache=True)
+def schedule(places: Ints, end_at: Ints, width: int, due: Ints, next_due: Ints) -> None:
+    """Put places into the partitions of their ends; what ends never is in none."""
+    for i in range(len(places)):
+        place = places[i]
+        if end_at[place] != _FOR_EVER:
+            number = (end_at[place] // width) % len(due)
+            next_due[place] = due[number]
+            due[number] = place
+        else:
+            next_due[place] = -2
+
+
+@njit(cache=True)
+def unlink(place: int, code_at: Ints, older: Ints, newer: Ints, newest: Ints) -> None:
+    if newer[place] >= 0:
+        older[newer[place]] = older[place]
+    else:
+        newest[code_at[place]] = older[place]
+    if older[place] >= 0:
+        newer[older[place]] = newer[place]
+
+
+@njit(cache=True)
+def expire_partitions(
+    first: int,
+    last: int,
+    frontier: int,
+    width: int,
+    end_at: Ints,
+    due: Ints,
+    next_due: Ints,
+    code_at: Ints,
+    older: Ints,
+    newer: Ints,
+    newest: Ints,
+    row_at: Ints,
+    row_older: Ints,
+    row_newer: Ints,
+    row_newest: Ints,
+    keyed: bool,
+    alive: NDArray[np.bool_],
+    free: int,
+) -> tuple[int, int, int]:
+    """Take out what ends by the frontier in the partitions from `first` to `last`. Gives where the
+    free places begin, how many were taken out and how many were looked at."""
+    dropped = touched = 0
+    for partition in range(first, min(last, first + len(due) - 1) + 1):
+        number = partition % len(due)
+        place = due[number]
+        kept = -1
+        while place >= 0:
+            following = next_due[place]
+            touched += 1
+            if end_at[place] <= frontier:
+                unlink(place, code_at, older, newer, newest)
+                if keyed:
+                    unlink(place, row_at, row_older, row_newer, row_newest)
+                alive[place] = False
+                next_due[place] = free
+                free = place
+                dropped += 1
+            else:
+                next_due[place] = kept
+                kept = place
+            place = following
+        due[number] = kept
+    return free, dropped, touched
+
+
+@njit(cache=True)
+def probe_pool(
+    codes: Ints, starts: Ints, ends: Ints, start_at: Ints, end_at: Ints, older: Ints, newest: Ints
+) -> tuple[Ints, Ints, int]:
+    """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
+    room = 2 * len(codes) + 16
+    found = np.empty(room, np.int64)
+    places = np.empty(room, np.int64)
+    count = touched = 0
+    for i in range(len(codes)):
+        code = codes[i]
+        if code < 0 or code >= len(newest):
+            continue
+        place = newest[code]
+        while place >= 0:
+            touched += 1
+            if start_at[place] < ends[i] and starts[i] < end_at[place]:
+                if count == room:
+                    room *= 2
+                    found, places = _larger(found, room), _larger(places, room)
+                found[count] = i
+                places[count] = place
+                count += 1
+            place = older[place]
+    return found[:count], places[:count], touched
+
+
+@njit(cache=True)
+def probe_all(
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    live: Ints,
+    start_at: Ints,
+    end_at: Ints,
+    code_at: Ints,
+) -> tuple[Ints, Ints, int]:
+    """As `probe_pool`, by a nested loop over the live places."""
+    room = 2 * len(codes) + 16
+    found = np.empty(room, np.int64)
+    places = np.empty(room, np.int64)
+    count = touched = 0
+    for i in range(len(codes)):
+        for place in live:
+            touched += 1
+            if (
+                code_at[place] == codes[i]
+                and start_at[place] < ends[i]
+                and starts[i] < end_at[place]
+            ):
+                if count == room:
+                    room *= 2
+                    found, places = _larger(found, room), _larger(places, room)
+                found[count] = i
+                places[count] = place
+                count += 1
+    return found[:count], places[:count], touched
+
+
+@njit(cache=True)
+def _larger(array: Ints, room: int) -> Ints:
+    larger = np.empty(room, np.int64)
+    larger[: len(array)] = array
+    return larger
+
+
+@njit(cache=True)
+def close_elements(
+    rows: Ints,
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    counts: Ints,
+    width: int,
+    free: int,
+    start_at: Ints,
+    end_at: Ints,
+    weight_at: Ints,
+    code_at: Ints,
+    row_at: Ints,
+    older: Ints,
+    newer: Ints,
+    newest: Ints,
+    row_older: Ints,
+    row_newer: Ints,
+    row_newest: Ints,
+    due: Ints,
+    next_due: Ints,
+    alive: NDArray[np.bool_],
+    keyed: bool,
+    split_from: Ints,
+) -> tuple[int, int, int, int]:
+    """End elements early: `counts` (> 0) of each row cease to hold at `starts` instead of `ends`.
+
+    An element of the same row and end that holds then is cut; one of larger weight is split, and
+    the new place notes in `split_from` whose row it has. With `keyed` it is found through the
+    chains of rows, else by a scan of the chain of its key. What finds no element stays in `counts`.
+    Gives where the free places begin, how many elements more there are, how many were looked at,
+    and how many were split.
+    """
+    added = touched = splits = 0
+    for i in range(len(rows)):
+        chain = row_newest[rows[i]] if keyed else newest[codes[i]]
+        place = chain
+        while place >= 0 and counts[i] > 0:
+            touched += 1
+            following = row_older[place] if keyed else older[place]
+            if (
+                row_at[place] == rows[i]
+                and end_at[place] == ends[i]
+                and start_at[place] <= starts[i]
+                and weight_at[place] > 0
+            ):
+                taken = min(weight_at[place], counts[i])
+                counts[i] -= taken
+                cut = place
+                if taken < weight_at[place]:
+                    weight_at[place] -= taken
+                    cut = free
+                    free = next_due[cut]
+                    split_from[2 * splits] = place
+                    split_from[2 * splits + 1] = cut
+                    splits += 1
+                    added += 1
+                    alive[cut] = True
+                    next_due[cut] = -2
+                    start_at[cut], weight_at[cut] = start_at[place], taken
+                    row_at[cut], code_at[cut] = rows[i], codes[i]
+                    _put(cut, codes[i], older, newer, newest)
+                    if keyed:
+                        _put(cut, rows[i], row_older, row_newer, row_newest)
+                end_at[cut] = starts[i]
+                if next_due[cut] == -2:  # it would have held for ever, and is in no partition
+                    number = (starts[i] // width) % len(due)
+                    next_due[cut] = due[number]
+                    due[number] = cut
+            place = following
+    return free, added, touched, splits
+
+
+@njit(cache=True)
+def _put(place: int, code: int, older: Ints, newer: Ints, newest: Ints) -> None:
+    older[place] = newest[code]
+    newer[place] = -1
+    if newest[code] >= 0:
+        newer[newest[code]] = place
+    newest[code] = place

@@ -1,0 +1,91 @@
+"""The last rows of each partition, as they come."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True)
+def slide_windows(
+    partitions: Ints,
+    times: Ints,
+    slots: Ints,
+    rows: int,
+    slide: int,
+    arrived: Ints,
+    oldest: Ints,
+    oldest_number: Ints,
+    latest: Ints,
+    unseen: Ints,
+    following: Ints,
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Take in rows in order of partition and time, at these slots.
+
+    The rows of partition p that are in its window, or wait to come into it, are a list of slots from
+    oldest[p], which is number oldest_number[p] of its arrivals, to latest[p]; those from unseen[p]
+    on wait. Gives slots, times and changes (1 or -1), and the slots that are free now.
+    """
+    room = 2 * len(slots) + 16
+    out_slot = np.empty(room, np.int64)
+    out_time = np.empty(room, np.int64)
+    out_change = np.empty(room, np.int64)
+    freed = np.empty(len(slots) + 16, np.int64)
+    length = free = 0
+    i = 0
+    while i < len(slots):
+        p, time = partitions[i], times[i]
+        shown = arrived[p] // slide * slide
+        while i < len(slots) and partitions[i] == p and times[i] == time:
+            slot = slots[i]
+            following[slot] = -1
+            if oldest[p] < 0:
+                oldest[p] = slot
+                oldest_number[p] = arrived[p]
+            else:
+                following[latest[p]] = slot
+            if unseen[p] < 0:
+                unseen[p] = slot
+            latest[p] = slot
+            arrived[p] += 1
+            i += 1
+        end = arrived[p] // slide * slide
+        begin = end - rows
+        while oldest[p] >= 0 and oldest_number[p] < begin:
+            slot = oldest[p]
+            if oldest_number[p] < shown:
+                if length == room:
+                    room *= 2
+                    out_slot, out_time = _larger(out_slot, room), _larger(out_time, room)
+                    out_change = _larger(out_change, room)
+                out_slot[length], out_time[length], out_change[length] = slot, time, -1
+                length += 1
+            if unseen[p] == slot:  # it left before it was seen
+                unseen[p] = following[slot]
+            if free == len(freed):
+                freed = _larger(freed, 2 * len(freed))
+            freed[free] = slot
+            free += 1
+            oldest[p] = following[slot]
+            oldest_number[p] += 1
+        number = max(shown, oldest_number[p])
+        while unseen[p] >= 0 and number < end:
+            if length == room:
+                room *= 2
+                out_slot, out_time = _larger(out_slot, room), _larger(out_time, room)
+                out_change = _larger(out_change, room)
+            out_slot[length], out_time[length], out_change[length] = unseen[p], time, 1
+            length += 1
+            unseen[p] = following[unseen[p]]
+            number += 1
+    return out_slot[:length], out_time[:length], out_change[:length], freed[:free]
+
+
+@njit(cache=True)
+def _larger(array: Ints, room: int) -> Ints:
+    larger = np.empty(room, np.int64)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,156 @@
+"""Hash tables from exact keys to dense codes: of int64 words, and of byte strings.
+
+A table is open addressing with linear probing; it holds code + 1, and 0 where it is free. Keys
+lie by code outside of it, and every match is compared in full.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+_FINAL = np.uint64(32)
+
+
+@njit(cache=True, inline="always")
+def _mix(state: np.uint64, word: np.uint64) -> np.uint64:
+    state = (state ^ word) * _MULTIPLIER
+    return state ^ (state >> _SHIFT)
+
+
+@njit(cache=True)
+def intern_words(words: Ints, keys: Ints, table: Ints, count: int, add: bool, codes: Ints) -> int:
+    """Write the code of each column of `words` to `codes`: a new one, from `count` on, where it
+    is not known and `add`, else -1. There must be room. Gives the new count."""
+    width, length = words.shape
+    mask = np.uint64(len(table) - 1)
+    for i in range(length):
+        state = np.uint64(0)
+        for k in range(width):
+            state = _mix(state, np.uint64(words[k, i]))
+        place = (state ^ (state >> _FINAL)) & mask
+        found = -1
+        while table[place] != 0:
+            code = table[place] - 1
+            same = True
+            for k in range(width):
+                if keys[k, code] != words[k, i]:
+                    same = False
+                    break
+            if same:
+                found = code
+                break
+            place = (place + np.uint64(1)) & mask
+        if found < 0 and add:
+            found = count
+            for k in range(width):
+                keys[k, count] = words[k, i]
+            count += 1
+            table[place] = count
+        codes[i] = found
+    return count
+
+
+@njit(cache=True)
+def fill_word_table(keys: Ints, count: int, table: Ints) -> None:
+    """Enter the first `count` keys, all different, into an empty table."""
+    width = keys.shape[0]
+    mask = np.uint64(len(table) - 1)
+    for code in range(count):
+        state = np.uint64(0)
+        for k in range(width):
+            state = _mix(state, np.uint64(keys[k, code]))
+        place = (state ^ (state >> _FINAL)) & mask
+        while table[place] != 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = code + 1
+
+
+@njit(cache=True)
+def _hash_bytes(data: Bytes, first: int, last: int) -> np.uint64:
+    state = np.uint64(last - first)
+    word = np.uint64(0)
+    filled = np.uint64(0)
+    for j in range(first, last):
+        word |= np.uint64(data[j]) << filled
+        filled += np.uint64(8)
+        if filled == 64:
+            state = _mix(state, word)
+            word = np.uint64(0)
+            filled = np.uint64(0)
+    if filled != 0:
+        state = _mix(state, word)
+    return state ^ (state >> _FINAL)
+
+
+@njit(cache=True)
+def intern_bytes(
+    offsets: Ints,
+    data: Bytes,
+    ends: Ints,
+    arena: Bytes,
+    table: Ints,
+    count: int,
+    codes: Ints,
+) -> int:
+    """As `intern_words` for the strings data[offsets[i]:offsets[i+1]], where codes[i] is not -1
+    before. String `code` lies in the arena from ends[code] to ends[code + 1]."""
+    mask = np.uint64(len(table) - 1)
+    for i in range(len(codes)):
+        if codes[i] < 0:
+            continue
+        first, last = offsets[i], offsets[i + 1]
+        size = last - first
+        place = _hash_bytes(data, first, last) & mask
+        found = -1
+        while table[place] != 0:
+            code = table[place] - 1
+            begin = ends[code]
+            if ends[code + 1] - begin == size:
+                same = True
+                for j in range(size):
+                    if arena[begin + j] != data[first + j]:
+                        same = False
+                        break
+                if same:
+                    found = code
+                    break
+            place = (place + np.uint64(1)) & mask
+        if found < 0:
+            found = count
+            begin = ends[count]
+            for j in range(size):
+                arena[begin + j] = data[first + j]
+            ends[count + 1] = begin + size
+            count += 1
+            table[place] = count
+        codes[i] = found
+    return count
+
+
+@njit(cache=True)
+def fill_byte_table(ends: Ints, arena: Bytes, count: int, table: Ints) -> None:
+    mask = np.uint64(len(table) - 1)
+    for code in range(count):
+        place = _hash_bytes(arena, ends[code], ends[code + 1]) & mask
+        while table[place] != 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = code + 1
+
+
+@njit(cache=True)
+def copy_strings(codes: Ints, ends: Ints, arena: Bytes, offsets: Ints, data: Bytes) -> None:
+    """The strings of codes, one after the other; `offsets` says where each belongs. -1 is empty."""
+    for i in range(len(codes)):
+        code = codes[i]
+        if code >= 0:
+            begin = ends[code]
+            place = offsets[i]
+            for j in range(ends[code + 1] - begin):
+                data[place + j] = arena[begin + j]

@@ -1,0 +1,246 @@
+"""Keys of any type, exactly, as dense codes.
+
+A key is some columns of a row. Each column is brought to int64 words such that two values are
+equal in SQL exactly if their words are: numbers and times are their own words (-0.0 is 0.0, all
+NaN are one), strings are codes of a pool, arrays and structs are taken apart. A table then gives
+each different sequence of words a code. Codes are dense, so all that operators keep for a key are
+entries of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.physical.arrays import int64, is_plain, validity, view
+from millstream.physical.batch import Ints, Mask, State
+from millstream.physical.kernels.interning import fill_word_table, intern_words
+from millstream.physical.pool import StringPool, power_of_two
+
+
+class Words:
+    """How the values of one type become words."""
+
+    def __init__(self, type: pa.DataType) -> None:
+        self.type = type
+        self.pool: StringPool | None = None
+        self.parts: list[Words] = []
+        if pa.types.is_struct(type):
+            self.parts = [Words(field.type) for field in type]
+        elif pa.types.is_list(type):
+            self.parts = [Words(type.value_type)]
+            self.pool = StringPool()
+        elif pa.types.is_string(type) or pa.types.is_binary(type):
+            self.pool = StringPool()
+        self.width = self._width()
+
+    def _width(self) -> int:
+        """Without the word that tells NULL."""
+        if pa.types.is_null(self.type):
+            return 0
+        if pa.types.is_struct(self.type):
+            return sum(part.width + 1 for part in self.parts)
+        return 2 if pa.types.is_decimal(self.type) else 1
+
+    @property
+    def nbytes(self) -> int:
+        own = self.pool.nbytes if self.pool is not None else 0
+        return own + sum(part.nbytes for part in self.parts)
+
+    def of(self, array: pa.Array) -> Iterator[Ints]:
+        """`width` words; 0 where NULL."""
+        type = self.type
+        if pa.types.is_null(type):
+            return
+        if pa.types.is_floating(type):
+            yield _float_words(array)
+        elif pa.types.is_decimal(type):
+            yield from _decimal_words(array)
+        elif pa.types.is_struct(type):
+            for part, field in zip(self.parts, _fields(array), strict=True):
+                yield from part.nullable(field)
+        elif pa.types.is_list(type):
+            yield self._list_words(array)
+        elif self.pool is not None:
+            yield np.maximum(self.pool.encode(array), 0)
+        else:
+            assert is_plain(type) or pa.types.is_boolean(type), type
+            yield int64(array)
+
+    def nullable(self, array: pa.Array) -> Iterator[Ints]:
+        """The words, and one that tells NULL."""
+        yield from self.of(array)
+        yield array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def _list_words(self, array: pa.Array) -> Ints:
+        """A list is the string of its elements' words."""
+        assert self.pool is not None
+        (part,) = self.parts
+        lengths = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
+        words = np.stack(list(part.nullable(array.flatten())))
+        data = np.ascontiguousarray(words.T).view(np.uint8).ravel()
+        offsets = np.zeros(len(array) + 1, np.int64)
+        np.cumsum(lengths * (8 * len(words)), out=offsets[1:])
+        return self.pool.encode_bytes(offsets, data, np.zeros(len(array), np.int64))
+
+    def pools(self) -> Iterator[StringPool]:
+        if self.pool is not None:
+            yield self.pool
+        for part in self.parts:
+            yield from part.pools()
+
+
+def _float_words(array: pa.Array) -> Ints:
+    values = view(array).view(np.float32 if array.type.bit_width == 32 else np.float64)
+    words = (values + 0.0).astype(np.float64)  # adding 0.0 turns -0.0 to 0.0
+    words[np.isnan(words)] = np.nan
+    valid = validity(array)
+    if valid is not None:
+        words[~valid] = 0
+    return words.view(np.int64)
+
+
+def _decimal_words(array: pa.Array) -> tuple[Ints, Ints]:
+    buffer = array.buffers()[1]
+    halves = np.frombuffer(buffer, np.int64, 2 * len(array), array.offset * 16).reshape(-1, 2)
+    low, high = halves[:, 0].copy(), halves[:, 1].copy()
+    valid = validity(array)
+    if valid is not None:
+        low[~valid] = high[~valid] = 0
+    return low, high
+
+
+def _fields(array: pa.Array) -> list[pa.Array]:
+    fields: list[pa.Array] = array.flatten()  # with the NULLs of the struct itself
+    return fields
+
+
+class KeySpace:
+    """The codes of the keys that an operator has seen and not forgotten.
+
+    A NULL is a value like others, as in GROUP BY; but a key with a NULL in a column that `unknown`
+    names has no code (-1), as in a join.
+    """
+
+    def __init__(self, types: Sequence[pa.DataType], unknown: Collection[int] = ()) -> None:
+        self.types = tuple(types)
+        self._unknown = frozenset(unknown)
+        self.count = 0
+        self._words = [Words(type) for type in types]
+        self._tells_null = [False] * len(types)
+        self._keys = np.zeros((sum(w.width for w in self._words), 64), np.int64)
+        self._table = np.zeros(128, np.int64)
+        self._kept = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self._keys.nbytes + self._table.nbytes + sum(w.nbytes for w in self._words)
+
+    def encode(self, columns: Sequence[pa.Array], length: int, add: bool = True) -> Ints:
+        """The code of each row's key; unknown ones get a new code, or -1 without `add`."""
+        codes = np.empty(length, np.int64)
+        if not length:
+            return codes
+        words, absent = self._row_words(columns, length)
+        if add:
+            self._make_room(length)
+        self.count = intern_words(words, self._keys, self._table, self.count, add, codes)
+        if absent is not None:
+            codes[absent] = -1
+        return codes
+
+    def _row_words(self, columns: Sequence[pa.Array], length: int) -> tuple[Ints, Mask | None]:
+        rows: list[Ints] = []
+        absent: Mask | None = None
+        for number, (words, column) in enumerate(zip(self._words, columns, strict=True)):
+            rows += words.of(column)
+            nulls = None
+            if column.null_count:
+                nulls = column.is_null().to_numpy(zero_copy_only=False)
+                if number in self._unknown:
+                    absent = nulls if absent is None else absent | nulls
+                elif not self._tells_null[number]:
+                    self._tell_null(number)
+            if self._tells_null[number]:
+                rows.append(np.zeros(length, np.int64) if nulls is None else nulls.astype(np.int64))
+        if not rows:  # no columns: one key for all
+            return np.zeros((0, length), np.int64), absent
+        return (rows[0].reshape(1, -1) if len(rows) == 1 else np.stack(rows)), absent
+
+    def _tell_null(self, number: int) -> None:
+        """From now on a word says whether the column is NULL: the first NULL has come."""
+        before = sum(w.width + t for w, t in zip(self._words, self._tells_null, strict=True))
+        place = sum(
+            w.width + t
+            for w, t in zip(self._words[:number], self._tells_null[:number], strict=True)
+        )
+        place += self._words[number].width
+        assert before == len(self._keys)
+        self._keys = np.insert(self._keys, place, 0, axis=0)
+        self._tells_null[number] = True
+        self._rebuild(len(self._table))
+
+    def _make_room(self, rows: int) -> None:
+        wanted = self.count + rows
+        if self._keys.shape[1] < wanted:
+            larger = np.empty((len(self._keys), max(wanted, self.count * 3 // 2)), np.int64)
+            larger[:, : self.count] = self._keys[:, : self.count]
+            self._keys = larger
+        if len(self._table) < 2 * wanted:
+            self._rebuild(power_of_two(2 * wanted))
+
+    def _rebuild(self, size: int) -> None:
+        self._table = np.zeros(size, np.int64)
+        fill_word_table(self._keys, self.count, self._table)
+
+    # --- forgetting ------------------------------------------------------------------------------
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether as many keys came since the last `keep` as were kept then."""
+        return self.count > 2 * self._kept + 1024
+
+    def keep(self, codes: Ints) -> Ints:
+        """Forget all keys but these (in ascending order, each once); the new code of codes[i] is i.
+        Gives for each old code the new one, -1 for those forgotten, and -1 for -1."""
+        renumbered = np.full(self.count + 1, -1, np.int64)
+        renumbered[codes] = np.arange(len(codes))
+        self._keys = np.ascontiguousarray(self._keys[:, codes])
+        self.count = self._kept = len(codes)
+        self._keep_strings()
+        self._make_room(1024)
+        self._rebuild(power_of_two(2 * (self.count + 1024)))
+        return renumbered
+
+    def _keep_strings(self) -> None:
+        """Drop the strings of forgotten keys."""
+        place = 0
+        for words, tells_null in zip(self._words, self._tells_null, strict=True):
+            self._keep_strings_of(words, place)
+            place += words.width + tells_null
+
+    def _keep_strings_of(self, words: Words, place: int) -> None:
+        if words.pool is not None and words.pool.count:
+            codes = self._keys[place, : self.count]
+            self._keys[place, : self.count] = words.pool.keep(np.unique(codes))[codes]
+        elif pa.types.is_struct(words.type):
+            for part in words.parts:
+                self._keep_strings_of(part, place)
+                place += part.width + 1
+
+    def save(self) -> State:
+        return {
+            "keys": self._keys[:, : self.count].copy(),
+            "tells_null": list(self._tells_null),
+            "pools": [pool.save() for words in self._words for pool in words.pools()],
+        }
+
+    def restore(self, state: State) -> None:
+        self._keys, self._tells_null = state["keys"], list(state["tells_null"])
+        self.count = self._kept = self._keys.shape[1]
+        pools = (pool for words in self._words for pool in words.pools())
+        for pool, saved in zip(pools, state["pools"], strict=True):
+            pool.restore(saved)
+        self._rebuild(power_of_two(2 * self.count))

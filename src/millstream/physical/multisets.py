@@ -1,0 +1,102 @@
+"""The multisets of the rows of one or two inputs, and how they change over time.
+
+The key is the whole row. For each row that occurs or will occur there is a code, the row itself,
+and how often each input has it; what the future brings waits in a sweep. Rows that are gone are
+forgotten once there are as many of them as of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.kernels.steps import running_counts
+from millstream.physical.keys import KeySpace
+from millstream.physical.store import RowStore
+from millstream.physical.sweep import Steps, Sweep
+
+
+class Multisets:
+    def __init__(self, types: Sequence[pa.DataType], ordered: Sequence[bool]) -> None:
+        self.keys = KeySpace(types)
+        self.counts = np.zeros((len(ordered), 64), np.int64)
+        self._store = RowStore(types)
+        self._sweep = Sweep(ordered)
+
+    @property
+    def size(self) -> int:
+        return self.keys.count + len(self._sweep)
+
+    @property
+    def nbytes(self) -> int:
+        parts = self.keys.nbytes + self._store.nbytes + self._sweep.nbytes
+        return parts + self.counts.nbytes
+
+    def add(self, port: int, batch: Batch) -> None:
+        """Take in the elements of a batch."""
+        known = self.keys.count
+        codes = self.keys.encode(batch.columns, len(batch))
+        if self.keys.count > known:
+            self._store_new(codes, known, batch.columns)
+        self._sweep.add(port, codes, batch)
+
+    def _store_new(self, codes: Ints, known: int, columns: Columns) -> None:
+        count = self.keys.count
+        if self.counts.shape[1] < count:
+            larger = np.zeros((len(self.counts), max(count, 2 * self.counts.shape[1])), np.int64)
+            larger[:, : self.counts.shape[1]] = self.counts
+            self.counts = larger
+        self._store.grow(count)
+        fresh = np.flatnonzero(codes >= known)
+        self._store.put(codes[fresh], columns.take(fresh))
+
+    def due(self, frontier: int, floor: int = NEVER) -> tuple[Steps, Ints]:
+        """The steps before the frontier, and how often each input has the row after each step.
+        What happened before the floor counts as if it happened then."""
+        steps = self._sweep.due(frontier, self.keys.count, floor)
+        after = running_counts(steps.code, steps.port, steps.delta, steps.bounds, self.counts)
+        return steps, after
+
+    def rows(self, codes: Ints) -> Columns:
+        return self._store.rows(codes)
+
+    def forget(self, used: Ints | None = None) -> Ints | None:
+        """Forget rows that are in no input, have no future and are not in `used`. Gives the new
+        codes by the old ones if anything was forgotten. Rows given before must have been read."""
+        if not self.keys.is_stale:
+            return None
+        needed = np.zeros(self.keys.count, np.bool_)
+        needed[self._sweep.live()] = True
+        needed |= (self.counts[:, : self.keys.count] != 0).any(axis=0)
+        if used is not None:
+            needed[used] = True
+        kept = np.flatnonzero(needed)
+        renumbered = self.keys.keep(kept)
+        self._store.move(kept, max(64, 2 * len(kept)))
+        self._store.vacuum(np.arange(len(kept)))
+        counts = np.zeros((len(self.counts), max(64, 2 * len(kept))), np.int64)
+        counts[:, : len(kept)] = self.counts[:, kept]
+        self.counts = counts
+        self._sweep.renumber(renumbered)
+        return renumbered
+
+    def save(self) -> State:
+        codes = np.arange(self.keys.count)
+        return {
+            "keys": self.keys.save(),
+            "rows": self._store.save(codes),
+            "counts": self.counts[:, : self.keys.count].copy(),
+            "sweep": self._sweep.save(),
+        }
+
+    def restore(self, state: State) -> None:
+        self.keys.restore(state["keys"])
+        count = self.keys.count
+        self._store.grow(max(64, count))
+        self._store.restore(state["rows"], np.arange(count))
+        self.counts = np.zeros((len(self.counts), max(64, count)), np.int64)
+        self.counts[:, :count] = state["counts"]
+        self._sweep.restore(state["sweep"])

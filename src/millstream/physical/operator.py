@@ -1,0 +1,141 @@
+"""What physical operators are: a node of the plan, and the running operator that it opens.
+
+A node is constant and says what is computed and how; an operator has the state. The engine gives
+an operator the batches of its inputs (`process`); each call may advance the frontier of one of
+them, and gives the batches that follow from it. An operator with several inputs advances to the
+smallest of their frontiers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import ClassVar
+
+import pyarrow as pa
+
+from millstream.logical.elements import Row
+from millstream.logical.evaluate import UserAggregate, UserFunction
+from millstream.logical.plan import Schema
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.values import to_plain
+
+
+class Pattern(Enum):
+    """How the elements on an edge come and go (G5 §3.1; K §12.3.4)."""
+
+    MONOTONIC = "MONOTONIC"  # nothing ever expires
+    WEAKEST = "WEAKEST"  # in order of start, and in the same order of end
+    WEAK = "WEAK"  # the end of each is known, in any order
+    STRICT = "STRICT"  # some are retracted by negative elements
+
+    @property
+    def rank(self) -> int:
+        return list(Pattern).index(self)
+
+
+def weakest_of(least: Pattern, *others: Pattern) -> Pattern:
+    """The most complex of several patterns."""
+    return max((least, *others), key=lambda pattern: pattern.rank)
+
+
+@dataclass
+class Context:
+    """What the operators of one query share while they run."""
+
+    functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    aggregates: Mapping[str, UserAggregate] = field(default_factory=dict)
+    #: The smallest start accepted from any source: time begins there.
+    beginning: int = INFINITY
+    #: Rows that could not be evaluated, each with its message.
+    errors: dict[tuple[Row, str], None] = field(default_factory=dict)
+
+    def fail(self, row: Row, message: str) -> None:
+        self.errors[row, message] = None
+
+
+class Operator(ABC):
+    """A running operator. `process` takes a batch of the input `port`."""
+
+    @abstractmethod
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]: ...
+
+    @property
+    def rows(self) -> int:
+        """How many rows or events the state holds."""
+        return 0
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the state takes."""
+        return 0
+
+    def save(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take over a saved state; the operator was just opened."""
+        assert not state
+
+
+class PhysicalPlan(ABC):
+    """A node of a physical plan; subclasses are frozen dataclasses."""
+
+    input_names: ClassVar[tuple[str, ...]] = ("input",)
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return tuple(getattr(self, name) for name in self.input_names)
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.inputs[0].schema
+
+    @cached_property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return tuple(column.type for column in self.schema)
+
+    @cached_property
+    @abstractmethod
+    def pattern(self) -> Pattern: ...
+
+    @property
+    def state(self) -> str | None:
+        """What kind of state the operator keeps, for people."""
+        return None
+
+    @abstractmethod
+    def open(self, context: Context) -> Operator: ...
+
+
+class Frontiers:
+    """The frontier of each input, and the smallest of them."""
+
+    def __init__(self, count: int) -> None:
+        self.each = [NEVER] * count
+
+    @property
+    def least(self) -> int:
+        return min(self.each)
+
+    def advance(self, port: int, frontier: int) -> int:
+        """Gives the smallest frontier afterwards."""
+        self.each[port] = max(self.each[port], frontier)
+        return self.least
+
+    def save(self) -> State:
+        return {"frontiers": list(self.each)}
+
+    def restore(self, state: State) -> None:
+        self.each = list(state["frontiers"])
+
+
+def plain_rows(columns: Columns, types: Sequence[pa.DataType], index: Ints) -> list[Row]:
+    """A few rows as plain values, for messages."""
+    taken = columns.take(index)
+    plain = [to_plain(array, type) for array, type in zip(taken, types, strict=True)]
+    return list(zip(*plain, strict=True)) if plain else [()] * len(index)

@@ -1,0 +1,366 @@
+"""Aggregate: one row a group, with the values of the aggregates over its rows.
+
+*Meaning*: for every t, out(t) = one row for each group of in(t); without keys one row at every t,
+also over nothing.
+*State*: for each group its key, its accumulators and its present row; for each row that will go, the
+words that its accumulators need to take it away again.
+*Form*: SIGNED gives, once the frontier has passed an instant, the old row of each group that
+changed with weight -1 and the new one with +1. INTERVALS gives the old row when it has ended; a
+group that is silent then holds the frontier back, unless the operator is the last one (`final`).
+*Pattern*: STRICT, or WEAK as intervals.
+*Cost*: an event for each start and end, whatever the window's size. *Source*: K §11.5.7, §11.5.8; N
+algorithm 3 (our reading: the row of an emptied group is retracted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.aggregates import lookup as aggregate_function
+from millstream.logical.expressions import AggregateCall, Call, Expression
+from millstream.logical.plan import Named, Schema
+from millstream.logical.time import INFINITY
+from millstream.physical.accumulators import Accumulator, Answer, accumulator
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
+from millstream.physical.evaluation import Evaluation, is_true
+from millstream.physical.kernels.steps import previous_steps, running_counts
+from millstream.physical.keys import KeySpace, Words
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
+from millstream.physical.operators.pointwise import Form
+from millstream.physical.store import RowStore
+from millstream.physical.sweep import Steps, Sweep
+from millstream.values import to_arrow
+
+
+@dataclass(frozen=True)
+class Aggregate(PhysicalPlan):
+    input: PhysicalPlan
+    keys: tuple[Named, ...]
+    aggregates: tuple[Named, ...]
+    form: Form = Form.SIGNED
+    final: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        return tuple(output.field for output in self.keys + self.aggregates)
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return Pattern.STRICT if self.form is Form.SIGNED else Pattern.WEAK
+
+    @property
+    def state(self) -> str:
+        queue = self.input.pattern is Pattern.WEAKEST
+        return "accumulators, queue" if queue else "accumulators, calendar"
+
+    def open(self, context: Context) -> Operator:
+        return AggregateOperator(self, context)
+
+
+class Calls:
+    """The aggregates of a node: what they take of each row, and what they make of the events."""
+
+    def __init__(self, node: Aggregate, context: Context) -> None:
+        calls = [named.expression for named in node.aggregates]
+        fifo = node.input.pattern is Pattern.WEAKEST
+        self._accumulators: list[Accumulator] = []
+        self._filters: list[int | None] = []
+        self._arguments: list[slice] = []
+        self._order: list[slice] = []
+        self._places: list[slice] = []
+        self.expressions: list[Expression] = []
+        self.words = 0
+        for call in calls:
+            assert isinstance(call, AggregateCall)
+            self._take(call, accumulator(call, context.aggregates, fifo=fifo))
+
+    def _take(self, call: AggregateCall, made: Accumulator) -> None:
+        self._filters.append(None if call.filter is None else len(self.expressions))
+        if call.filter is not None:
+            self.expressions.append(call.filter)
+        self._arguments.append(self._evaluated(call, call.arguments))
+        self._order.append(self._evaluated(call, call.order))
+        self._places.append(slice(self.words, self.words + made.width))
+        self._accumulators.append(made)
+        self.words += made.width
+
+    def _evaluated(self, call: AggregateCall, expressions: Sequence[Expression]) -> slice:
+        """Where their values will stand. What a filter keeps out is not evaluated."""
+        first = len(self.expressions)
+        for expression in expressions:
+            if call.filter is not None:
+                expression = Call("case", (call.filter, expression), expression.type)
+            self.expressions.append(expression)
+        return slice(first, len(self.expressions))
+
+    def encode(self, values: Columns, length: int) -> list[Ints]:
+        """The words of each row."""
+        words: list[Ints] = []
+        for number, made in enumerate(self._accumulators):
+            place = self._filters[number]
+            included: Mask | None = None if place is None else is_true(values[place])
+            arguments = list(values[self._arguments[number]])
+            order = list(values[self._order[number]])
+            words += made.encode(arguments, order, included, length)
+        return words
+
+    def step(self, steps: Steps) -> list[Answer]:
+        """The values after each step."""
+        return [
+            made.step(steps.code, steps.words[place], steps.delta, steps.bounds)
+            for made, place in zip(self._accumulators, self._places, strict=True)
+        ]
+
+    def grow(self, groups: int) -> None:
+        for made in self._accumulators:
+            made.grow(groups)
+
+    def remap(self, old: Ints, capacity: int, sweep: Sweep) -> None:
+        for made in self._accumulators:
+            made.remap(old, capacity)
+        self.tidy(sweep)
+
+    def tidy(self, sweep: Sweep) -> None:
+        """Drop what no event refers to any more."""
+        for made, place in zip(self._accumulators, self._places, strict=True):
+            if made.crowded:
+                made.retain([piece[place] for piece in sweep.pending_words()])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(made.nbytes for made in self._accumulators)
+
+    def save(self) -> list[State]:
+        return [made.save() for made in self._accumulators]
+
+    def restore(self, states: list[State]) -> None:
+        for made, state in zip(self._accumulators, states, strict=True):
+            made.restore(state)
+
+
+class AggregateOperator(Operator):
+    def __init__(self, node: Aggregate, context: Context) -> None:
+        self._node = node
+        self._context = context
+        self._calls = Calls(node, context)
+        keys = [key.expression for key in node.keys]
+        self._values = Evaluation([*keys, *self._calls.expressions], node.input.schema, context)
+        self._key_types = [key.type for key in keys]
+        self._keys = KeySpace(self._key_types)
+        self._key_rows = RowStore(self._key_types)
+        self._sweep = Sweep([node.input.pattern is Pattern.WEAKEST], self._calls.words)
+        self._counts = np.zeros((1, 0), np.int64)  # rows of each group
+        self._present = np.zeros(0, np.bool_)  # whether a group has a row in the output
+        self._since = np.zeros(0, np.int64)  # from when on it holds
+        self._answer = RowStore([named.expression.type for named in node.aggregates])
+        self._frontier = NEVER
+        self._begun = False
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        self._forget()
+        given = [] if self._begun or self._node.keys else [self._begin()]
+        self._add(batch)
+        if batch.frontier <= self._frontier:
+            return given
+        self._frontier = batch.frontier
+        steps = self._sweep.due(batch.frontier, self._keys.count)
+        if len(steps):
+            given.append(self._step(steps))
+        if batch.frontier == INFINITY and self._node.form is Form.INTERVALS:
+            given.append(self._end())
+        self._calls.tidy(self._sweep)
+        return given or [Batch.empty(self._node.types, self._reached)]
+
+    @property
+    def _reached(self) -> int:
+        """The frontier of the output."""
+        if self._node.form is Form.SIGNED or self._node.final:
+            return self._frontier
+        return int(min(self._since[self._present].min(initial=INFINITY), self._frontier))
+
+    def _begin(self) -> Batch:
+        """Without keys there is a row from the beginning of time, over nothing."""
+        self._begun = True
+        self._keys.encode((), 1)
+        self._make_room()
+        self._answer.put(slice(0, 1), [_empty(n.expression) for n in self._node.aggregates])
+        self._present[0], self._since[0] = True, NEVER
+        if self._node.form is Form.INTERVALS:
+            return Batch.empty(self._node.types, NEVER)
+        first = np.zeros(1, np.int64)
+        return Batch(self._answer.rows(first), first + NEVER, first + INFINITY, first + 1, NEVER)
+
+    def _add(self, batch: Batch) -> None:
+        values, batch = self._values.kept(batch)
+        known, width = self._keys.count, len(self._key_types)
+        codes = self._keys.encode(values[:width], len(batch))
+        if self._keys.count > known:
+            self._make_room()
+            fresh = np.flatnonzero(codes >= known)
+            self._key_rows.put(codes[fresh], values[:width].take(fresh))
+        self._sweep.add(0, codes, batch, self._calls.encode(values[width:], len(batch)))
+
+    def _make_room(self) -> None:
+        old, count = len(self._present), self._keys.count
+        if old < count:
+            new = max(64, count, 2 * old)
+            self._resize(np.arange(old), new)
+
+    def _resize(self, old: Ints, capacity: int) -> None:
+        """Group i was old[i]."""
+        self._calls.remap(old, capacity, self._sweep)
+        self._key_rows.move(old, capacity)
+        self._answer.move(old, capacity)
+        counts = np.zeros((1, capacity), np.int64)
+        counts[:, : len(old)] = self._counts[:, old]
+        self._counts = counts
+        self._present = np.append(self._present[old], np.zeros(capacity - len(old), np.bool_))
+        self._since = np.append(self._since[old], np.zeros(capacity - len(old), np.int64))
+
+    def _forget(self) -> None:
+        if not self._keys.is_stale:
+            return
+        needed = self._present[: self._keys.count] | (self._counts[0, : self._keys.count] != 0)
+        needed[self._sweep.live()] = True
+        kept = np.flatnonzero(needed)
+        renumbered = self._keys.keep(kept)
+        self._sweep.renumber(renumbered)
+        self._resize(kept, max(64, 2 * len(kept)))
+        self._key_rows.vacuum(np.arange(len(kept)))
+        self._answer.vacuum(np.flatnonzero(self._present))
+
+    # --- the steps of the groups -----------------------------------------------------------------
+
+    def _step(self, steps: Steps) -> Batch:
+        """The rows that change: each step's row against the one before it."""
+        codes, times = steps.step_code, steps.step_time
+        answers = self._calls.step(steps)
+        has_row = self._has_row(steps, codes, answers)
+        previous = previous_steps(codes)
+        first = np.flatnonzero(previous < 0)
+        # The rows before: those at hand when the batch came, then those after each step.
+        before = np.where(previous < 0, np.cumsum(previous < 0) - 1, len(first) + previous)
+        after = len(first) + np.arange(len(codes))
+        columns = [
+            pa.concat_arrays([stored, answer.values])
+            for stored, answer in zip(self._answer.rows(codes[first]), answers, strict=True)
+        ]
+        had_row = np.concatenate([self._present[codes[first]], has_row])[before]
+        changed = had_row != has_row
+        both = had_row & has_row
+        for column in columns:
+            changed |= both & ~same(column, before, after)
+        index = np.flatnonzero(changed)
+        given = self._given(
+            codes[index], times[index], before[index], after[index],
+            had_row[index], has_row[index], columns,
+        )  # fmt: skip
+        last = np.append(np.flatnonzero(previous < 0)[1:] - 1, len(codes) - 1)
+        self._answer.put(codes[last], [answer.values.take(pa.array(last)) for answer in answers])
+        self._present[codes[last]] = has_row[last]
+        return given
+
+    def _has_row(self, steps: Steps, codes: Ints, answers: Sequence[Answer]) -> Mask:
+        counts = running_counts(steps.code, steps.port, steps.delta, steps.bounds, self._counts)[0]
+        has_row: Mask = counts > 0 if self._node.keys else np.ones(len(codes), np.bool_)
+        for answer in answers:
+            if answer.failed is not None:
+                for place, message in answer.messages.items():
+                    if has_row[place]:
+                        key = self._key_rows.rows(codes[place : place + 1])
+                        rows = plain_rows(key, self._key_types, np.zeros(1, np.int64))
+                        self._context.fail(rows[0], message)
+                has_row = has_row & ~answer.failed
+        return has_row
+
+    def _given(
+        self,
+        codes: Ints,
+        times: Ints,
+        before: Ints,
+        after: Ints,
+        had_row: Mask,
+        has_row: Mask,
+        columns: Sequence[pa.Array],
+    ) -> Batch:
+        """The changes as signed elements, or as the intervals that they end."""
+        goes, comes = np.flatnonzero(had_row), np.flatnonzero(has_row)
+        if self._node.form is Form.INTERVALS:
+            previous = previous_steps(codes)
+            since = np.where(previous < 0, self._since[codes], times[previous])
+            self._since[codes] = times  # the last one of each group stays
+            values = Columns.gathered(columns, before[goes])
+            rows = self._key_rows.rows(codes[goes]) + values
+            weight = np.ones(len(goes), np.int64)
+            return Batch(rows, since[goes], times[goes], weight, self._reached)
+        changed = np.concatenate([goes, comes])
+        values = Columns.gathered(columns, np.concatenate([before[goes], after[comes]]))
+        weight = np.ones(len(changed), np.int64)
+        weight[: len(goes)] = -1
+        end = np.full(len(changed), INFINITY)
+        rows = self._key_rows.rows(codes[changed]) + values
+        return Batch(rows, times[changed], end, weight, self._frontier)
+
+    def _end(self) -> Batch:
+        """At the end of time: the rows that hold for ever."""
+        codes = np.flatnonzero(self._present)
+        rows = self._key_rows.rows(codes) + self._answer.rows(codes)
+        self._present[codes] = False
+        weight = np.ones(len(codes), np.int64)
+        return Batch(rows, self._since[codes], weight * INFINITY, weight, INFINITY)
+
+    @property
+    def rows(self) -> int:
+        return self._keys.count + len(self._sweep)
+
+    @property
+    def nbytes(self) -> int:
+        own = self._counts.nbytes + self._present.nbytes + self._since.nbytes
+        parts = (self._keys, self._key_rows, self._sweep, self._answer, self._calls)
+        return own + sum(part.nbytes for part in parts)
+
+    def save(self) -> State:
+        codes = np.arange(self._keys.count)
+        present = np.flatnonzero(self._present)
+        return {
+            "keys": self._keys.save(),
+            "key_rows": self._key_rows.save(codes),
+            "sweep": self._sweep.save(),
+            "calls": self._calls.save(),
+            "counts": self._counts.copy(),
+            "present": self._present.copy(),
+            "since": self._since.copy(),
+            "answer": self._answer.save(present),
+            "frontier": self._frontier,
+            "begun": self._begun,
+        }
+
+    def restore(self, state: State) -> None:
+        self._keys.restore(state["keys"])
+        self._resize(np.empty(0, np.int64), len(state["present"]))
+        self._key_rows.restore(state["key_rows"], np.arange(self._keys.count))
+        self._sweep.restore(state["sweep"])
+        self._calls.restore(state["calls"])
+        self._counts, self._present = state["counts"], state["present"]
+        self._since, self._frontier = state["since"], state["frontier"]
+        self._answer.restore(state["answer"], np.flatnonzero(self._present))
+        self._begun = state["begun"]
+
+
+def _empty(call: Expression) -> pa.Array:
+    """The value of an aggregate over no rows."""
+    assert isinstance(call, AggregateCall)
+    function = aggregate_function(call.function)
+    return to_arrow([None if function is None else function.empty], call.type)
+
+
+def same(column: pa.Array, a: Ints, b: Ints) -> Mask:
+    """Where two rows of a column are equal, NULL and NaN equal to themselves."""
+    words = np.stack(list(Words(column.type).nullable(column)))
+    equal: Mask = (words[:, a] == words[:, b]).all(axis=0)
+    return equal

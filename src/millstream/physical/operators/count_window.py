@@ -1,0 +1,176 @@
+"""CountWindow: the last rows of the input, or of each of its partitions.
+
+*Meaning*: for every t, out(t) = the last `rows` of the first ⌊n/slide⌋·slide rows that came up to t,
+n how many did; with keys, of each partition. Rows of one instant come in the order given.
+*State*: the rows of the windows, and those that wait for the window to slide. An unbounded window
+keeps only the latter.
+*Pattern*: STRICT: a row goes when others come, nobody knows when; so it is given as `+1 [t, ∞)` and
+later as `-1 [t', ∞)`, and no silent partition holds anything back. MONOTONIC if unbounded. INTERVALS
+gives a row when it has left, as K does: then the oldest row holds the frontier back.
+*Cost*: constant a row. *Source*: K algorithms 13, 14 and 19, eq. 17.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from millstream.logical.expressions import Expression
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import Batch, Ints, State
+from millstream.physical.evaluation import Evaluation
+from millstream.physical.kernels.count_window import slide_windows
+from millstream.physical.kernels.steps import order_by_key
+from millstream.physical.keys import KeySpace
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.operators.time_window import unsettled
+from millstream.physical.ordering import sorted_rows
+from millstream.physical.slots import Slots
+from millstream.physical.store import RowStore
+from millstream.physical.waiting import Waiting
+
+
+@dataclass(frozen=True)
+class CountWindow(PhysicalPlan):
+    """`rows` may be INFINITY. Elements of the input cover one granule."""
+
+    input: PhysicalPlan
+    rows: int
+    order: tuple[Expression, ...]
+    keys: tuple[Expression, ...] = ()
+    slide: int = 1
+    granule: int = 1
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return Pattern.MONOTONIC if self.rows == INFINITY else Pattern.STRICT
+
+    @property
+    def state(self) -> str:
+        return "queues by key" if self.keys else "queue"
+
+    def open(self, context: Context) -> Operator:
+        return CountWindowOperator(self, context)
+
+
+class CountWindowOperator(Operator):
+    def __init__(self, node: CountWindow, context: Context) -> None:
+        self._node = node
+        self._order = Evaluation(node.order, node.input.schema, context)
+        self._key_values = Evaluation(node.keys, node.input.schema, context)
+        self._waiting = Waiting()
+        self._keys = KeySpace([key.type for key in node.keys])
+        self._slots = Slots()
+        self._rows = RowStore(node.types)
+        self._following = np.full(64, -1, np.int64)  # the next row of the partition, by slot
+        self._arrived, self._oldest_number = np.zeros((2, 64), np.int64)  # by partition
+        self._oldest, self._latest, self._unseen = np.full((3, 64), -1, np.int64)
+        self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read
+        self._scratch = np.zeros(64, np.int64)
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        self._slots.release(self._gone)
+        self._gone = np.empty(0, np.int64)
+        released = self._waiting.released(batch)
+        if batch.frontier == INFINITY and (released.end == INFINITY).any():
+            raise unsettled()
+        arrivals = self._in_order(released)
+        if not len(arrivals):
+            return [Batch.empty(self._node.types, batch.frontier)]
+        slots, times, changes = self._slide(arrivals)
+        end = np.full(len(slots), INFINITY)
+        return [Batch(self._rows.rows(slots), times, end, changes, batch.frontier)]
+
+    def _in_order(self, batch: Batch) -> Batch:
+        """Every row as often as it comes, in order."""
+        values, batch = self._order.kept(batch)
+        order = sorted_rows(batch.start, values)
+        batch = batch if order is None else batch.take(order)
+        if (batch.weight != 1).any():
+            batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
+        return batch
+
+    def _slide(self, batch: Batch) -> tuple[Ints, Ints, Ints]:
+        partitions = self._partitions(batch)
+        if self._node.keys:
+            order = order_by_key(partitions, self._scratch)
+            partitions, batch = partitions[order], batch.take(order)
+        slots = self._stored(batch)
+        changed, times, changes, freed = slide_windows(
+            partitions, batch.start, slots, self._node.rows, self._node.slide,
+            self._arrived, self._oldest, self._oldest_number, self._latest, self._unseen,
+            self._following,
+        )  # fmt: skip
+        self._gone = freed
+        if self._node.rows == INFINITY:
+            self._drop_seen(changed)
+        return changed, times, changes
+
+    def _partitions(self, batch: Batch) -> Ints:
+        values, failed = self._key_values.over(batch.columns, len(batch))
+        assert failed is None, "keys of windows are columns"
+        codes = self._keys.encode(values, len(batch))
+        count = self._keys.count
+        if len(self._arrived) < count:
+            more = max(count, 2 * len(self._arrived)) - len(self._arrived)
+            for name, nothing in (
+                ("_arrived", 0), ("_oldest_number", 0),
+                ("_oldest", -1), ("_latest", -1), ("_unseen", -1), ("_scratch", 0),
+            ):  # fmt: skip
+                setattr(self, name, np.append(getattr(self, name), np.full(more, nothing)))
+        return codes
+
+    def _stored(self, batch: Batch) -> Ints:
+        lacking = self._slots.lacking(len(batch))
+        if lacking:
+            capacity = max(2 * self._slots.capacity, self._slots.capacity + lacking)
+            self._rows.vacuum(self._slots.in_use())
+            self._rows.move(np.arange(self._rows.capacity), capacity)
+            more = np.full(capacity - self._slots.capacity, -1, np.int64)
+            self._following = np.append(self._following, more)
+            self._slots.grow(capacity)
+        slots = self._slots.take(len(batch))
+        self._rows.put(slots, batch.columns)
+        return slots
+
+    def _drop_seen(self, seen: Ints) -> None:
+        """An unbounded window needs no row that was seen: nothing ever leaves it."""
+        self._gone = np.concatenate([self._gone, seen])
+        self._oldest = self._unseen.copy()
+        self._oldest_number = self._arrived // self._node.slide * self._node.slide
+
+    @property
+    def rows(self) -> int:
+        return self._slots.used + len(self._waiting)
+
+    @property
+    def nbytes(self) -> int:
+        own = self._following.nbytes + 6 * self._arrived.nbytes + self._waiting.nbytes
+        return own + self._rows.nbytes + self._keys.nbytes
+
+    def save(self) -> State:
+        self._slots.release(self._gone)
+        self._gone = np.empty(0, np.int64)
+        used = self._slots.in_use()
+        names = ("_arrived", "_oldest", "_oldest_number", "_latest", "_unseen", "_following")
+        return {
+            "waiting": self._waiting.save(),
+            "keys": self._keys.save(),
+            "used": used,
+            "rows": self._rows.save(used),
+            "arrays": {name: getattr(self, name).copy() for name in names},
+        }
+
+    def restore(self, state: State) -> None:
+        self._waiting.restore(state["waiting"])
+        self._keys.restore(state["keys"])
+        for name, array in state["arrays"].items():
+            setattr(self, name, array)
+        self._rows.move(np.arange(self._rows.capacity), len(self._following))
+        self._rows.restore(state["rows"], state["used"])
+        self._slots.grow(len(self._following))
+        self._slots.occupy(state["used"])
+        self._scratch = np.zeros(len(self._arrived), np.int64)

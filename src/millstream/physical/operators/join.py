@@ -1,0 +1,296 @@
+"""Join: the pairs of rows of two inputs that satisfy a condition.
+
+*Meaning*: for every t, out(t) = { (e₁∘e₂, n₁·n₂) | (e₁, n₁) in left(t), (e₂, n₂) in right(t), θ }.
+*State*: an area for each input, of the elements that the other input may still meet: until its
+frontier has passed their end. Equalities of the condition are the key that areas are probed by; the
+rest of it, or all where there is no equality, is tested on the pairs.
+*Pattern*: WEAK, STRICT if an input is, MONOTONIC if both are: a pair ends with the first of its two,
+so not in the order of starts.
+*Cost*: for each element the pairs of its key. *Source*: K algorithm 6; G3; G5 §2.1.
+
+It is linear in each input: an element of either sign meets what the other area holds, wherever the
+two intervals overlap, and the weights multiply. Nothing waits, and no order is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from millstream.logical.expressions import Expression
+from millstream.logical.plan import Schema
+from millstream.physical.areas.area import Area, Probing
+from millstream.physical.areas.calendar import Calendar, Closing
+from millstream.physical.areas.ring import Ring
+from millstream.physical.batch import Batch, Columns, Ints, Mask, State
+from millstream.physical.evaluation import Evaluation, is_true
+from millstream.physical.keys import KeySpace
+from millstream.physical.operator import (
+    Context,
+    Frontiers,
+    Operator,
+    Pattern,
+    PhysicalPlan,
+    weakest_of,
+)
+
+PAIRS = 1 << 20  # about as many pairs are tested at a time
+
+
+@dataclass(frozen=True)
+class JoinKey:
+    """An equality; with `null_matches` NULL equals NULL."""
+
+    left: Expression
+    right: Expression
+    null_matches: bool = False
+
+
+@dataclass(frozen=True)
+class AreaChoice:
+    """How the elements of an input are kept; by default after its pattern."""
+
+    probing: Probing = Probing.HASH
+    closing: Closing = Closing.KEYED
+    lazy: int = 0
+    partitions: int = 64
+    calendar: bool = False  # also where a ring would do
+
+    def name(self, pattern: Pattern) -> str:
+        if pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not self.calendar:
+            return "ring" if pattern is Pattern.WEAKEST else "append-only"
+        if pattern is Pattern.STRICT:
+            return f"{self.closing.value} calendar"
+        return "calendar"
+
+    def open(self, input: PhysicalPlan) -> Area:
+        pattern, types = input.pattern, input.types
+        if pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not self.calendar:
+            return Ring(types, self.probing, self.lazy)
+        closing = self.closing if pattern is Pattern.STRICT else None
+        return Calendar(types, self.probing, self.lazy, closing, self.partitions)
+
+
+@dataclass(frozen=True)
+class Join(PhysicalPlan):
+    left: PhysicalPlan
+    right: PhysicalPlan
+    keys: tuple[JoinKey, ...] = ()
+    condition: Expression | None = None
+    areas: tuple[AreaChoice, AreaChoice] = (AreaChoice(), AreaChoice())
+
+    input_names = ("left", "right")
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.left.schema + self.right.schema
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        both = weakest_of(self.left.pattern, self.right.pattern)
+        return Pattern.WEAK if both is Pattern.WEAKEST else both
+
+    @property
+    def state(self) -> str:
+        names = [
+            choice.name(side.pattern) for choice, side in zip(self.areas, self.inputs, strict=True)
+        ]
+        return ", ".join(names)
+
+    def open(self, context: Context) -> Operator:
+        return JoinOperator(self, context)
+
+
+class Sides:
+    """The areas of both inputs of a join, and the pairs that their elements make."""
+
+    def __init__(
+        self,
+        inputs: Sequence[PhysicalPlan],
+        keys: Sequence[JoinKey],
+        condition: Expression | None,
+        areas: Sequence[AreaChoice],
+        context: Context,
+    ) -> None:
+        schemas = [side.schema for side in inputs]
+        expressions = [[key.left for key in keys], [key.right for key in keys]]
+        self._key_values = [
+            Evaluation(e, schema, context) for e, schema in zip(expressions, schemas, strict=True)
+        ]
+        unknown = [i for i, key in enumerate(keys) if not key.null_matches]
+        self.keys = KeySpace([key.left.type for key in keys], unknown)
+        self._keyed = bool(keys)
+        self._condition = None
+        if condition is not None:
+            self._condition = Evaluation([condition], schemas[0] + schemas[1], context)
+        self._inputs, self._choices = inputs, areas
+        self.areas = [choice.open(side) for choice, side in zip(areas, inputs, strict=True)]
+        self.frontiers = Frontiers(2)
+
+    def reopen(self, port: int) -> None:
+        """An empty area for an input."""
+        self.areas[port] = self._choices[port].open(self._inputs[port])
+
+    def codes(self, port: int, batch: Batch) -> Ints:
+        """The code of the key of each row; -1 where no key can be equal."""
+        values, failed = self._key_values[port].over(batch.columns, len(batch))
+        assert failed is None, "only what cannot fail is a key"
+        return self.keys.encode(values, len(batch))
+
+    def pairs(self, port: int, codes: Ints, batch: Batch) -> list[Pairs]:
+        """The pairs of the elements of a batch with those of the other area."""
+        other = self.areas[1 - port]
+        if not len(other) or not len(batch):
+            return []
+        if self._keyed:
+            return [self._tested(port, codes, batch, 0)]
+        chunk = max(1, PAIRS // len(other))
+        cuts = range(0, len(batch), chunk)
+        return [
+            self._tested(port, codes[i : i + chunk], batch.take(np.arange(i, end)), i)
+            for i in cuts
+            for end in [min(i + chunk, len(batch))]
+        ]
+
+    def _tested(self, port: int, codes: Ints, batch: Batch, offset: int) -> Pairs:
+        other = self.areas[1 - port]
+        found, slots = other.probe(codes, batch.start, batch.end)
+        start, end, weight = other.times(slots)
+        mine, theirs = batch.columns.take(found), other.rows(slots)
+        pairs = Pairs(
+            found + offset,
+            slots,
+            mine + theirs if port == 0 else theirs + mine,
+            np.maximum(batch.start[found], start),
+            np.minimum(batch.end[found], end),
+            batch.weight[found] * weight,
+            None,
+        )
+        return pairs if self._condition is None else pairs.tested(self._condition)
+
+    def keep(self, port: int, codes: Ints, batch: Batch) -> None:
+        """Put the elements that the other input may still meet into the area."""
+        needed = (codes >= 0) & (batch.end > self.frontiers.each[1 - port])
+        index = np.flatnonzero(needed)
+        if len(index) == len(codes):
+            self.areas[port].insert(codes, batch)
+        else:
+            self.areas[port].insert(codes[index], batch.take(index))
+
+    def expire(self, port: int, frontier: int) -> int:
+        """The frontier of an input has come so far; gives that of the output."""
+        least = self.frontiers.advance(port, frontier)
+        self.areas[1 - port].expire(self.frontiers.each[port])
+        return least
+
+    def forget(self) -> None:
+        """Drop the keys that no element has."""
+        if self.keys.is_stale:
+            used = np.unique(np.concatenate([area.codes() for area in self.areas]))
+            self.renumber(self.keys.keep(used))
+
+    def renumber(self, renumbered: Ints) -> None:
+        for area in self.areas:
+            area.renumber(renumbered)
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.areas))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(area.nbytes for area in self.areas) + self.keys.nbytes
+
+    @property
+    def touched(self) -> int:
+        return sum(area.touched for area in self.areas)
+
+    def save(self) -> State:
+        return {
+            "keys": self.keys.save(),
+            "areas": [area.save() for area in self.areas],
+            "frontiers": self.frontiers.save(),
+        }
+
+    def restore(self, state: State) -> None:
+        self.keys.restore(state["keys"])
+        for area, saved in zip(self.areas, state["areas"], strict=True):
+            area.restore(saved)
+        self.frontiers.restore(state["frontiers"])
+
+
+@dataclass(slots=True)
+class Pairs:
+    """Pairs of a batch's elements with those of an area; `failed` where that could not be told."""
+
+    mine: Ints  # numbers in the batch
+    theirs: Ints  # slots of the area
+    columns: Columns
+    start: Ints
+    end: Ints
+    weight: Ints
+    failed: Pairs | None
+
+    def tested(self, condition: Evaluation) -> Pairs:
+        (holds,), failed = condition.over(self.columns, len(self.mine))
+        mask = is_true(holds)
+        if failed is None:
+            return self.where(mask)
+        kept = self.where(mask & ~failed)
+        kept.failed = self.where(failed)
+        return kept
+
+    def where(self, mask: Mask) -> Pairs:
+        index = np.flatnonzero(mask)
+        if len(index) == len(self.mine):
+            return self
+        return Pairs(
+            self.mine[index],
+            self.theirs[index],
+            self.columns.take(index),
+            self.start[index],
+            self.end[index],
+            self.weight[index],
+            None,
+        )
+
+    def batch(self, frontier: int) -> Batch:
+        return Batch(self.columns, self.start, self.end, self.weight, frontier)
+
+
+class JoinOperator(Operator):
+    def __init__(self, node: Join, context: Context) -> None:
+        self._types = node.types
+        self._sides = Sides(node.inputs, node.keys, node.condition, node.areas, context)
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        sides = self._sides
+        sides.forget()
+        codes = sides.codes(port, batch)
+        pairs = sides.pairs(port, codes, batch)
+        least = min(batch.frontier, sides.frontiers.each[1 - port])
+        joined = [found.batch(least) for found in pairs if len(found.mine)]
+        sides.keep(port, codes, batch)
+        sides.expire(port, batch.frontier)
+        return joined or [Batch.empty(self._types, least)]
+
+    @property
+    def rows(self) -> int:
+        return self._sides.rows
+
+    @property
+    def nbytes(self) -> int:
+        return self._sides.nbytes
+
+    @property
+    def touched(self) -> int:
+        return self._sides.touched
+
+    def save(self) -> State:
+        return self._sides.save()
+
+    def restore(self, state: State) -> None:
+        self._sides.restore(state)

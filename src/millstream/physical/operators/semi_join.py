@@ -1,0 +1,262 @@
+"""SemiJoin: the rows of the left input that have a partner in the right one, or have none (anti).
+
+*Meaning*: for every t, out(t) = { (e, n) in left(t) | some e' in right(t) satisfies θ with e }, or
+none does. A partner for which θ cannot be evaluated is neither a partner nor the lack of one.
+*State*: where equality decides, the left rows and a counter for each key, no right rows; otherwise
+also areas of both inputs, and a counter for each left row.
+*Form*: changes when the frontier has passed them; over elements with known ends, a row keeps its end
+and is retracted only if it must go before (G5's hybrid). INTERVALS gives each piece when it ends.
+*Pattern*: STRICT, or WEAK as intervals.
+*Cost*: an event for each start and end; when a gate moves, the rows of its key.
+*Source*: K eq. 8.11 and 8.16, with the semi-join of SQL; G5 §2.1 for the negation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.expressions import Expression
+from millstream.logical.plan import Field, Schema
+from millstream.logical.time import INFINITY
+from millstream.physical.arrays import int64
+from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, State
+from millstream.physical.gate import Gate, Passed
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.operators.join import AreaChoice, JoinKey, Pairs, Sides
+from millstream.physical.operators.pointwise import Form
+from millstream.physical.settling import Pieces
+
+ROW = Field("$row", pa.int64(), nullable=False)
+
+
+@dataclass(frozen=True)
+class SemiJoin(PhysicalPlan):
+    left: PhysicalPlan
+    right: PhysicalPlan
+    keys: tuple[JoinKey, ...] = ()
+    condition: Expression | None = None
+    anti: bool = False
+    form: Form = Form.SIGNED
+    final: bool = False
+
+    input_names = ("left", "right")
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return Pattern.STRICT if self.form is Form.SIGNED else Pattern.WEAK
+
+    @property
+    def state(self) -> str:
+        return "gate" if self.condition is None else "gate, areas"
+
+    def open(self, context: Context) -> Operator:
+        return SemiJoinOperator(self, context)
+
+
+class Gated:
+    """Two inputs whose rows cover each other's where they are partners, for semi, anti and outer
+    joins.
+
+    Where equality decides (`by_key`) a group is the code of a key plus one, and group 0 has the rows
+    whose key is NULL, which nothing covers. Otherwise each row of the gated input is its own group,
+    and carries its number through the areas, so that pairs tell what they cover.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[PhysicalPlan],
+        keys: Sequence[JoinKey],
+        condition: Expression | None,
+        context: Context,
+    ) -> None:
+        self.inputs = inputs
+        self.by_key = condition is None
+        sides = [Numbered(side) for side in inputs]
+        self.sides = Sides(sides, keys, condition, (AreaChoice(), AreaChoice()), context)
+        self.gates: list[Gate | None] = [None, None]
+
+    def add_gate(self, port: int, covered_passes: bool) -> Gate:
+        """A gate for the rows of an input."""
+        side, other = self.inputs[port], self.inputs[1 - port]
+        own = side.pattern is Pattern.WEAKEST
+        covering = other.pattern is Pattern.WEAKEST and self.by_key
+        gate = Gate(
+            side.types,
+            shared=side.pattern is Pattern.STRICT,
+            grouped=self.by_key,
+            covered_passes=covered_passes,
+            ordered=[own, covering],
+        )
+        self.gates[port] = gate
+        return gate
+
+    # --- a batch comes ---------------------------------------------------------------------------
+
+    def forget(self) -> dict[int, Ints]:
+        """Before a batch comes, when what was given has been read: drop keys and rows that are
+        gone. Gives the new numbers of the rows of each gate where they changed."""
+        if self.by_key:
+            self._forget_keys()
+        changed = {}
+        for port, gate in enumerate(self.gates):
+            renumbered = None if gate is None else gate.forget()
+            if renumbered is not None:
+                changed[port] = renumbered
+                if not self.by_key:
+                    self._renumber_area(port, renumbered)
+        if not self.by_key:
+            self.sides.forget()
+        return changed
+
+    def _forget_keys(self) -> None:
+        if not self.sides.keys.is_stale:
+            return
+        live = [gate.live_groups() for gate in self.gates if gate is not None]
+        live += [area.codes() + 1 for area in self.sides.areas]
+        groups = np.unique(np.concatenate([[0], *live]))
+        codes = self.sides.keys.keep(groups[1:] - 1)
+        self.sides.renumber(codes)
+        by_group = np.append(np.append(0, codes[:-1] + 1), 0)
+        for gate in self.gates:
+            if gate is not None:
+                gate.renumber_groups(groups, by_group)
+
+    def _renumber_area(self, port: int, renumbered: Ints) -> None:
+        state = self.sides.areas[port].save()
+        state["rows"][-1] = pa.array(renumbered[int64(state["rows"][-1])])
+        self.sides.reopen(port)
+        self.sides.areas[port].restore(state)
+
+    def take(self, port: int, batch: Batch) -> list[Pairs]:
+        """Take in a batch: its rows to their gate, and what they cover to the other one. Gives the
+        pairs that the batch makes, if areas are kept."""
+        if self.by_key:
+            self.take_by_key(port, batch)
+            return []
+        gate = self.gates[port]
+        rows = np.zeros(len(batch), np.int64) if gate is None else gate.add(batch)
+        own = numbered(batch, rows)
+        codes = self.sides.codes(port, own)
+        pairs = self.sides.pairs(port, codes, own)
+        for found in pairs:
+            self._cover(found)
+        self.sides.keep(port, codes, own)
+        return pairs
+
+    def take_by_key(self, port: int, batch: Batch) -> Ints:
+        codes = self.sides.codes(port, batch)
+        groups = codes + 1
+        gate, other = self.gates[port], self.gates[1 - port]
+        if gate is not None:
+            gate.add(batch, groups)
+        if other is not None:
+            known = np.flatnonzero(codes >= 0)
+            other.cover(groups[known], batch.take(known))
+        return codes
+
+    def _cover(self, pairs: Pairs) -> None:
+        """A pair covers both its rows; one that failed does too, where that keeps rows out."""
+        widths = [len(side.schema) for side in self.inputs]
+        places = [widths[0], widths[0] + 1 + widths[1]]
+        for gate, place in zip(self.gates, places, strict=True):
+            if gate is None:
+                continue
+            gate.cover(int64(pairs.columns[place]), pairs.batch(0))
+            if pairs.failed is not None and not gate.covered_passes:
+                gate.cover(int64(pairs.failed.columns[place]), pairs.failed.batch(0))
+
+    def save(self) -> State:
+        gates = [None if gate is None else gate.save() for gate in self.gates]
+        return {"sides": self.sides.save(), "gates": gates}
+
+    def restore(self, state: State) -> None:
+        self.sides.restore(state["sides"])
+        for gate, saved in zip(self.gates, state["gates"], strict=True):
+            if gate is not None:
+                gate.restore(saved)
+
+    @property
+    def rows(self) -> int:
+        return self.sides.rows + sum(gate.size for gate in self.gates if gate is not None)
+
+    @property
+    def nbytes(self) -> int:
+        return self.sides.nbytes + sum(gate.nbytes for gate in self.gates if gate is not None)
+
+
+@dataclass(frozen=True)
+class Numbered(PhysicalPlan):
+    """An input whose rows carry their number in a last column; only its facts are used."""
+
+    input: PhysicalPlan
+
+    @cached_property
+    def schema(self) -> Schema:
+        return (*self.input.schema, ROW)
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return self.input.pattern
+
+    def open(self, context: Context) -> Operator:
+        raise AssertionError("rows are numbered by the operator that needs it")
+
+
+def numbered(batch: Batch, numbers: Ints) -> Batch:
+    columns = Columns([*batch.columns.lazy, LazyColumn(pa.array(numbers))])
+    return Batch(columns, batch.start, batch.end, batch.weight, batch.frontier)
+
+
+class SemiJoinOperator(Operator):
+    def __init__(self, node: SemiJoin, context: Context) -> None:
+        self._node = node
+        self._gated = Gated(node.inputs, node.keys, node.condition, context)
+        self._gate = self._gated.add_gate(0, covered_passes=not node.anti)
+        self._pieces = Pieces()
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        for renumbered in self._gated.forget().values():
+            self._pieces.renumber(renumbered)
+        self._gated.take(port, batch)
+        before = self._gated.sides.frontiers.least
+        frontier = self._gated.sides.expire(port, batch.frontier)
+        if frontier == before:
+            return []
+        passed = self._gate.due(frontier)
+        if self._node.form is Form.SIGNED:
+            return [self._gate.hybrid(passed, frontier)]
+        return [self._settled(passed, frontier)]
+
+    def _settled(self, passed: Passed, frontier: int) -> Batch:
+        nothing = np.zeros(len(passed.row), np.int64)
+        pieces = [self._pieces.settle(passed.row, passed.time, nothing, passed.change)]
+        if frontier == INFINITY:
+            pieces.append(self._pieces.end())
+        rows, starts, ends, weights = map(np.concatenate, zip(*pieces, strict=True))
+        if not self._node.final:
+            frontier = min(frontier, self._pieces.oldest)
+        return Batch(self._gate.rows(rows), starts, ends, weights, frontier)
+
+    @property
+    def rows(self) -> int:
+        return self._gated.rows
+
+    @property
+    def nbytes(self) -> int:
+        return self._gated.nbytes + self._pieces.nbytes
+
+    def save(self) -> State:
+        return {"gated": self._gated.save(), "pieces": self._pieces.save()}
+
+    def restore(self, state: State) -> None:
+        self._gated.restore(state["gated"])
+        self._pieces.restore(state["pieces"])

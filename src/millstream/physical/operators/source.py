@@ -1,0 +1,50 @@
+"""Source: the rows of a registered stream as elements.
+
+*Meaning*: out(t) = the rows whose time is t, or whose interval contains t.
+*State*: none; with a delay and `sort`, the rows that wait for the frontier.
+*Pattern*: WEAKEST for rows in order of time; WEAK with a delay, unless they are sorted first, and for
+rows that bring their own interval.
+
+The engine hands over rows that are typed and checked; the frontier of the source is its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from millstream.logical.plan import Schema
+from millstream.physical.batch import Batch
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+
+
+@dataclass(frozen=True)
+class Source(PhysicalPlan):
+    stream: str
+    columns: Schema
+    ordered: bool
+    arrival: bool = False
+
+    input_names = ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.columns
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return Pattern.WEAKEST if self.ordered else Pattern.WEAK
+
+    def open(self, context: Context) -> Operator:
+        return SourceOperator(context)
+
+
+class SourceOperator(Operator):
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        if len(batch):
+            self._context.beginning = min(self._context.beginning, int(batch.start.min()))
+        return [batch]

@@ -1,0 +1,140 @@
+"""Split: the input cut into granules.
+
+*Meaning*: for every t of the grid, out(t) = in(t), as elements of one granule each.
+*State*: the rows that hold, and what is known of their future.
+*Pattern*: WEAKEST: granule after granule, in order. *Cost*: a row costs once a granule, however
+long it holds. *Source*: K §11.7.1 with l_out = the granule.
+
+Time begins with the first input: what held before that is not cut. What holds for ever at the end
+of a bounded input comes as one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, Ints, State
+from millstream.physical.instants import up
+from millstream.physical.kernels.steps import levels_before, previous_steps
+from millstream.physical.multisets import Multisets
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+
+
+@dataclass(frozen=True)
+class Split(PhysicalPlan):
+    input: PhysicalPlan
+    granule: int = 1
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return Pattern.WEAKEST
+
+    @property
+    def state(self) -> str:
+        return "keyed"
+
+    def open(self, context: Context) -> Operator:
+        return SplitOperator(self, context)
+
+
+class SplitOperator(Operator):
+    def __init__(self, node: Split, context: Context) -> None:
+        self._granule = node.granule
+        self._context = context
+        self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
+        self._levels = np.zeros(64, np.int64)  # how often each row holds, by code
+        self._frontier = NEVER
+        self._given = NEVER  # what is before it has been given
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        self._forget()
+        self._multiset.add(0, batch)
+        if batch.frontier <= self._frontier:
+            return []
+        self._frontier = batch.frontier
+        return [self._cut(*self._pieces(batch.frontier))]
+
+    def _pieces(self, frontier: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """The codes, starts, ends and levels that are known by the frontier."""
+        held = np.flatnonzero(self._levels)
+        held_levels = self._levels[held]
+        steps, counts = self._multiset.due(frontier)
+        codes, times = steps.step_code, steps.step_time
+        more = self._multiset.keys.count - len(self._levels)
+        if more > 0:
+            self._levels = np.append(self._levels, np.zeros(2 * more, np.int64))
+        before = levels_before(codes, counts[0], self._levels)
+        previous = previous_steps(codes)
+        last = np.append(previous[1:] < 0, True)[: len(codes)]  # of its row
+        still = np.isin(held, codes, invert=True)
+        return (
+            np.concatenate([codes, codes[last], held[still]]),
+            np.concatenate(
+                [
+                    np.where(previous < 0, NEVER, times[previous]),
+                    times[last],
+                    held[still] * 0 + NEVER,
+                ]
+            ),
+            np.concatenate([times, times[last] * 0 + INFINITY, held[still] * 0 + INFINITY]),
+            np.concatenate([before, counts[0][last], held_levels[still]]),
+        )
+
+    def _cut(self, codes: Ints, start: Ints, end: Ints, level: Ints) -> Batch:
+        """The granules that begin before the frontier and were not given."""
+        granule = self._granule
+        first = max(self._given, self._context.beginning)
+        begin = up(np.maximum(start, first), granule)
+        stop = up(np.minimum(end, self._frontier), granule)
+        if self._frontier == INFINITY:  # what has no end is cut only as far as others change
+            changes = np.concatenate([begin, end[end < INFINITY], [NEVER]])
+            settled = int(up(changes[changes < INFINITY].max(keepdims=True), granule)[0])
+            stop = np.minimum(stop, settled)
+        holds = (level > 0) & (begin < INFINITY)
+        count = np.where(holds & (begin < stop), (stop - begin) // granule, 0)
+        index = np.repeat(np.arange(len(codes)), count)
+        steps = np.arange(len(index)) - np.repeat(np.cumsum(count) - count, count)
+        instants = begin[index] + steps * granule
+        ends = instants + granule
+        if self._frontier == INFINITY:
+            open_ended = np.flatnonzero(holds & (end == INFINITY))
+            index = np.append(index, open_ended)
+            instants = np.append(instants, np.maximum(begin[open_ended], settled))
+            ends = np.append(ends, np.full(len(open_ended), INFINITY))
+        self._given = self._frontier
+        order = np.argsort(instants, kind="stable")
+        rows = self._multiset.rows(codes[index[order]])
+        weight = level[index[order]]
+        return Batch(rows, instants[order], ends[order], weight, self._frontier)
+
+    def _forget(self) -> None:
+        renumbered = self._multiset.forget()
+        if renumbered is not None:
+            kept = np.flatnonzero(renumbered[:-1] >= 0)
+            self._levels = np.append(self._levels[kept], np.zeros(64, np.int64))
+
+    @property
+    def rows(self) -> int:
+        return self._multiset.size
+
+    @property
+    def nbytes(self) -> int:
+        return self._multiset.nbytes + self._levels.nbytes
+
+    def save(self) -> State:
+        return {
+            "multiset": self._multiset.save(),
+            "levels": self._levels.copy(),
+            "frontier": self._frontier,
+            "given": self._given,
+        }
+
+    def restore(self, state: State) -> None:
+        self._multiset.restore(state["multiset"])
+        self._levels = state["levels"]
+        self._frontier, self._given = state["frontier"], state["given"]

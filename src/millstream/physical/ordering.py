@@ -1,0 +1,64 @@
+"""The order of rows as SQL has it, as int64 words: NULL first, NaN after all numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.physical.arrays import int64, is_plain, validity, view
+from millstream.physical.batch import Ints
+from millstream.values import order_key, to_plain
+
+
+def order_words(array: pa.Array) -> Iterator[Ints]:
+    """Words, the first one first, by which the values of one batch are ordered."""
+    valid = validity(array)
+    if valid is not None:
+        yield valid.astype(np.int64)
+    type = array.type
+    if pa.types.is_floating(type):
+        yield _float_order(array)
+    elif pa.types.is_boolean(type) or is_plain(type):
+        yield int64(array)
+    elif pa.types.is_null(type):
+        yield np.zeros(len(array), np.int64)
+    elif pa.types.is_string(type) or pa.types.is_binary(type) or pa.types.is_decimal(type):
+        ranks = pc.rank(array, "ascending", null_placement="at_start", tiebreaker="dense")
+        yield np.asarray(ranks).astype(np.int64)
+    else:
+        keys = [order_key(value) for value in to_plain(array, type)]
+        ranks_of = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        yield np.array([ranks_of[key] for key in keys], np.int64)
+
+
+def _float_order(array: pa.Array) -> Ints:
+    """Doubles as integers of the same order."""
+    values = view(array).view(np.float32 if array.type.bit_width == 32 else np.float64)
+    values = values.astype(np.float64) + 0.0  # one zero
+    values[np.isnan(values)] = np.nan
+    bits = values.view(np.int64)
+    ordered: Ints = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
+    valid = validity(array)
+    if valid is not None:
+        ordered[~valid] = 0
+    return ordered
+
+
+def sorted_rows(times: Ints, columns: Sequence[pa.Array]) -> Ints | None:
+    """The rows in order of time, then of the columns; None if they are."""
+    words = [times, *(word for column in columns for word in order_words(column))]
+    if _is_sorted(words):
+        return None
+    return np.lexsort(words[::-1])
+
+
+def _is_sorted(words: Sequence[Ints]) -> bool:
+    tied = np.ones(max(len(words[0]) - 1, 0), np.bool_)  # with the row before, so far
+    for word in words:
+        if (tied & (word[1:] < word[:-1])).any():
+            return False
+        tied &= word[1:] == word[:-1]
+    return True
