@@ -193,6 +193,9 @@ def _extreme(name: str) -> Callable[[Signature, Sequence[Node]], Kernel | None]:
 
 def _nullif(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
     """Compared as their common type; not even cast where one is NULL."""
+    null = [isinstance(node, Constant) and node.plain is None for node in arguments]
+    if any(null):
+        return lambda a, b: Vector(pa.nulls(len(b), signature.result) if null[0] else a)
     common = common_of("nullif", signature.arguments)
     casts = [_comparable(node, common) for node in arguments]
     if not is_atomic(common) or None in casts:

@@ -30,9 +30,12 @@ def _wide(precision: int, scale: int) -> pa.DataType:
 
 def rounded(values: pa.Array, digits: int) -> pa.Array:
     """Half up to so many digits after the point, in a type with a digit more before it."""
-    type = values.type
-    wider = values.cast(_wide(type.precision + 1, type.scale))
-    return pc.round(wider, ndigits=digits, round_mode="half_towards_infinity")
+    return pc.round(with_room(values), ndigits=digits, round_mode="half_towards_infinity")
+
+
+def with_room(values: pa.Array) -> pa.Array:
+    """The same values in a type with a digit more before the point."""
+    return values.cast(_wide(values.type.precision + 1, values.type.scale))
 
 
 def fit(values: pa.Array, target: pa.DataType) -> Vector:

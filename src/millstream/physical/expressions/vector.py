@@ -126,7 +126,10 @@ def failing(values: pa.Array, failed: Mask, *nulls_of: pa.Array | pa.Scalar) -> 
 
 def as_array(values: pa.Array | pa.Scalar, length: int) -> pa.Array:
     """An array in any case: a scalar is repeated."""
-    return pa.repeat(values, length) if isinstance(values, pa.Scalar) else values
+    if isinstance(values, pa.Array):
+        return values
+    empty = not length or not values.is_valid
+    return pa.nulls(length, values.type) if empty else pa.repeat(values, length)
 
 
 class Gathering:
@@ -141,7 +144,7 @@ class Gathering:
     def add(self, rows: npt.NDArray[np.int64], part: Vector) -> None:
         """What was evaluated for the rows of these numbers."""
         scalar = isinstance(part.values, pa.Scalar)
-        piece = pa.repeat(part.values, 1) if scalar else part.values
+        piece = as_array(part.values, 1)
         self._source[rows] = self._end if scalar else np.arange(self._end, self._end + len(rows))
         self._pieces.append(piece)
         self._end += len(piece)

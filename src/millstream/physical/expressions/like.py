@@ -1,0 +1,80 @@
+"""LIKE with a constant pattern: a comparison, a search, or a regular expression of Arrow's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from millstream.logical.functions import Signature
+from millstream.physical.expressions.nodes import Constant, Kernel, Node
+from millstream.physical.expressions.vector import Vector
+
+_ANY, _ONE = object(), object()  # % and _
+
+
+def like_kernel(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    """A pattern that escapes nothing is an error of every row: for the reference."""
+    text, *rest = arguments
+    constants = [node.plain for node in rest if isinstance(node, Constant)]
+    if isinstance(text, Constant) or len(constants) < len(rest):
+        return None
+    pattern, escape = constants if len(constants) == 2 else (constants[0], "\\")
+    assert isinstance(pattern, str)
+    assert isinstance(escape, str)
+    pieces = _pieces(pattern, escape) if len(escape) == 1 else None
+    if pieces is None:
+        return None
+    match = _matching(pieces)
+    return lambda values, *_: Vector(match(values))
+
+
+def _pieces(pattern: str, escape: str) -> list[Any] | None:
+    """Texts and wildcards in turn; None where the escape escapes nothing."""
+    pieces: list[Any] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            character = next(characters, "")
+            if character not in ("%", "_", escape) or not character:
+                return None
+        elif character in "%_":
+            pieces.append(_ANY if character == "%" else _ONE)
+            continue
+        if pieces and isinstance(pieces[-1], str):
+            pieces[-1] += character
+        else:
+            pieces.append(character)
+    return pieces
+
+
+def _matching(pieces: list[Any]) -> Callable[[Any], Any]:
+    match pieces:
+        case []:
+            return lambda values: pc.equal(values, "")
+        case [str(text)]:
+            return lambda values: pc.equal(values, text)
+        case [str(text), wildcard] if wildcard is _ANY:
+            return lambda values: pc.starts_with(values, text)
+        case [wildcard, str(text)] if wildcard is _ANY:
+            return lambda values: pc.ends_with(values, text)
+        case [first, str(text), last] if first is _ANY and last is _ANY:
+            return lambda values: pc.match_substring(values, text)
+    expression = rf"(?s)\A{''.join(map(_regular, pieces))}\z"
+    return lambda values: pc.match_substring_regex(values, expression)
+
+
+def _regular(piece: Any) -> str:
+    if isinstance(piece, str):
+        return (
+            re.sub(r"([^\w\s]|_)", r"\\\1", piece, flags=re.ASCII)
+            if piece.isascii()
+            else _hex(piece)
+        )
+    return ".*" if piece is _ANY else "."
+
+
+def _hex(text: str) -> str:
+    return "".join(rf"\x{{{ord(character):x}}}" for character in text)

@@ -1,0 +1,217 @@
+"""Functions of numbers. Arrow calls the same C library as Python's `math`, so digits agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.logical.functions import Signature
+from millstream.physical.expressions import decimals, rounding
+from millstream.physical.expressions.arithmetic import Builder
+from millstream.physical.expressions.by_distinct import by_distinct
+from millstream.physical.expressions.mixing import mixed
+from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
+from millstream.physical.expressions.vector import (
+    Vector,
+    failing,
+    from_numbers,
+    null_scalar,
+    numbers,
+)
+from millstream.types import BIGINT, DOUBLE, INT, is_decimal, is_floating
+
+# --- functions of doubles ---------------------------------------------------------------------
+
+
+def _arrow(name: str) -> Builder:
+    """Arrow's function of that name; the reference where this version has none."""
+
+    def build(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+        if not hasattr(pc, name):
+            return None
+        call = pc.get_function(name).call
+        return lambda *values: Vector(call(list(values)))
+
+    return build
+
+
+def _logarithm(compute: Callable[[Any], Any]) -> Builder:
+    """NULL for zero and below."""
+
+    def kernel(values: pa.Array) -> Vector:
+        none = pc.less_equal(values, 0.0)
+        return Vector(pc.if_else(none, null_scalar(DOUBLE), compute(values)))
+
+    return lambda signature, arguments: kernel
+
+
+def _log2(values: Any) -> Any:
+    return pc.divide(pc.ln(values), math.log(2.0))
+
+
+def _log(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    def kernel(base: pa.Array, value: pa.Array) -> Vector:
+        none = pc.or_(pc.less_equal(base, 0.0), pc.less_equal(value, 0.0))
+        return Vector(pc.if_else(none, null_scalar(DOUBLE), pc.divide(pc.ln(value), pc.ln(base))))
+
+    return kernel
+
+
+def _power(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    """Where C has 1, Java has NaN: 1 to the power of NaN, ±1 to the power of ±∞."""
+
+    def kernel(base: pa.Array, exponent: pa.Array) -> Vector:
+        unit = pc.equal(pc.abs(base), 1.0)
+        odd = pc.and_(unit, pc.invert(pc.is_finite(exponent)))
+        return Vector(pc.if_else(odd, math.nan, pc.power(base, exponent)))
+
+    return kernel
+
+
+def _times(factor: float) -> Builder:
+    return lambda signature, arguments: lambda values: Vector(pc.multiply(values, factor))
+
+
+def _sign(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    def kernel(values: pa.Array) -> Vector:
+        x = numbers(values)
+        kept = (x == 0) | np.isnan(x)
+        return Vector(from_numbers(np.where(kept, x, np.copysign(1.0, x)), DOUBLE, values))
+
+    return kernel
+
+
+def _nanvl(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    def kernel(value: pa.Array, other: pa.Array) -> Vector:
+        chosen = pc.if_else(pc.is_nan(value), other, value)
+        return Vector(pc.if_else(pc.is_null(other), null_scalar(chosen.type), chosen))
+
+    return kernel
+
+
+# --- rounding ---------------------------------------------------------------------------------
+
+
+def _whole(cut: Callable[[Any], Any], cut_decimals: Callable[[Any], Any]) -> Builder:
+    """CEIL and FLOOR: of NaN it is 0, and what is no BIGINT fails."""
+
+    def of_doubles(values: pa.Array) -> Vector:
+        whole = cut(numbers(values))
+        fits = (whole >= -(2.0**63)) & (whole < 2.0**63)
+        integers = np.where(fits, whole, 0.0).astype(np.int64)
+        bad = ~(fits | np.isnan(whole))
+        result = from_numbers(integers, BIGINT, values)
+        return failing(result, bad, values) if bad.any() else Vector(result)
+
+    def build(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+        type = signature.arguments[0]
+        if type == BIGINT:
+            return Vector
+        if not is_decimal(type):
+            return of_doubles
+        return lambda v: decimals.fit(cut_decimals(decimals.with_room(v)), signature.result)
+
+    return build
+
+
+def _round(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    value, *rest = arguments
+    if rest and not isinstance(rest[0], Constant):
+        return None
+    digits = rest[0].plain if rest and isinstance(rest[0], Constant) else 0
+    assert isinstance(digits, int)
+    type = signature.arguments[0]
+    if is_decimal(type):
+        return _round_decimals(type, digits, signature.result)
+    if is_floating(type):
+        return _round_floating(value, digits, arguments, signature)
+    return _round_integers(digits, signature.result)
+
+
+def _round_decimals(type: pa.DataType, digits: int, result: pa.DataType) -> Kernel | None:
+    if digits >= type.scale:
+        return lambda values, *_: decimals.fit(values, result)
+    if digits < type.scale - type.precision:
+        return None
+    return lambda values, *_: decimals.fit(decimals.rounded(values, digits), result)
+
+
+def _round_integers(digits: int, result: pa.DataType) -> Kernel | None:
+    if digits >= 0:
+        return lambda values, *_: Vector(values)
+    if digits < (-9 if result == INT else -18):
+        return None
+    size = 10**-digits
+
+    def kernel(values: pa.Array, *_: pa.Scalar) -> Vector:
+        x = numbers(values)
+        rest = np.fmod(x, x.dtype.type(size))
+        step = np.where(np.abs(rest) >= size - np.abs(rest), np.sign(x) * size, 0)
+        with np.errstate(over="ignore"):
+            value = (x - rest) + step.astype(x.dtype)
+        bad = (step != 0) & ((value > x) != (step > 0))
+        return failing(from_numbers(value, result, values), bad, values)
+
+    return kernel
+
+
+def _round_floating(
+    value: Node, digits: int, arguments: Sequence[Node], signature: Signature
+) -> Kernel | None:
+    """Doubles of 15 digits and more, and what is not finite, by the reference."""
+    if abs(digits) > rounding.MOST_DIGITS:
+        return None
+
+    def meaning(number: float) -> Any:
+        return _reference_round(signature, number, digits)
+
+    exact = by_distinct(meaning, [ColumnNode(0, value.type)], signature.result, strict=True)
+
+    def fast(values: pa.Array) -> Vector:
+        x = numbers(values).astype(np.float64, copy=False)
+        rounded, _ = rounding.round_half_up(x, digits)
+        return Vector(from_numbers(rounded, signature.result, values))
+
+    def kernel(values: pa.Array, *_: pa.Scalar) -> Vector:
+        x = numbers(values).astype(np.float64, copy=False)
+        rounded, sure = rounding.round_half_up(x, digits)
+        unchanged = ~np.isfinite(x)
+        if digits >= 0:
+            unchanged |= np.abs(x) >= 2.0**52
+        if (sure | unchanged).all():
+            result = np.where(unchanged, x, rounded)
+            return Vector(from_numbers(result, signature.result, values))
+        return mixed(values, sure, fast, exact)
+
+    return kernel
+
+
+def _reference_round(signature: Signature, value: Any, digits: int) -> Any:
+    from millstream.logical.functions import lookup
+
+    function = lookup("round")
+    assert function is not None
+    return function.evaluate(signature, value, digits)
+
+
+KERNELS: dict[str, Builder] = {
+    **{name: _arrow(name) for name in ("sqrt", "exp", "sin", "cos", "tan")},
+    **{name: _arrow(name) for name in ("asin", "acos", "atan", "atan2")},
+    "ln": _logarithm(pc.ln),
+    "log10": _logarithm(pc.log10),
+    "log2": _logarithm(_log2),
+    "log": _log,
+    "power": _power,
+    "degrees": _times(180.0 / math.pi),
+    "radians": _times(math.pi / 180.0),
+    "sign": _sign,
+    "nanvl": _nanvl,
+    "ceil": _whole(np.ceil, pc.ceil),
+    "floor": _whole(np.floor, pc.floor),
+    "round": _round,
+}

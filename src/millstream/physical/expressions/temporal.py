@@ -1,0 +1,228 @@
+"""Functions of dates and timestamps.
+
+Arrow's calendar ends with the year 32767; NumPy's does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.logical.functions import Signature
+from millstream.physical.expressions import decimals
+from millstream.physical.expressions.arithmetic import KERNELS as _ARITHMETIC
+from millstream.physical.expressions.arithmetic import Builder
+from millstream.physical.expressions.casts import cast_kernel
+from millstream.physical.expressions.nodes import Constant, Kernel, Node
+from millstream.physical.expressions.vector import (
+    Vector,
+    failing,
+    from_numbers,
+    numbers,
+    validity,
+)
+from millstream.types import (
+    BIGINT,
+    INT,
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    TIMESTAMP,
+    decimal_type,
+    is_integral,
+)
+
+_MICROS_PER_MINUTE = 60 * MICROS_PER_SECOND
+_MICROS_PER_HOUR = 60 * _MICROS_PER_MINUTE
+
+
+# --- parts ------------------------------------------------------------------------------------
+
+
+def _dates(days: Any) -> Any:
+    return days.astype(np.int64).astype("datetime64[D]")
+
+
+def _years(days: Any) -> Any:
+    return _dates(days).astype("datetime64[Y]").astype(np.int64) + 1970
+
+
+def _months(days: Any) -> Any:
+    """Counted from January 1970."""
+    return _dates(days).astype("datetime64[M]").astype(np.int64)
+
+
+def _first_of_month(months: Any) -> Any:
+    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def _day(days: Any) -> Any:
+    return days - _first_of_month(_months(days)) + 1
+
+
+def _day_of_year(days: Any) -> Any:
+    months = _months(days)
+    return days - _first_of_month(months - months % 12) + 1
+
+
+def _week_of_year(days: Any) -> Any:
+    """ISO 8601: a week belongs to the year of its Thursday."""
+    wide = days.astype(np.int64)
+    return (_day_of_year(wide - (wide + 3) % 7 + 3) - 1) // 7 + 1
+
+
+_DATE_PARTS: dict[str, Callable[[Any], Any]] = {
+    "year": _years,
+    "quarter": lambda days: _months(days) % 12 // 3 + 1,
+    "month": lambda days: _months(days) % 12 + 1,
+    "day": _day,
+    "weekday": lambda days: (days.astype(np.int64) + 3) % 7,
+    "dayofweek": lambda days: (days.astype(np.int64) + 4) % 7 + 1,
+    "dayofyear": _day_of_year,
+    "weekofyear": _week_of_year,
+}
+
+_TIME_PARTS: dict[str, Callable[[Any], Any]] = {
+    "hour": lambda micros: micros % MICROS_PER_DAY // _MICROS_PER_HOUR,
+    "minute": lambda micros: micros % _MICROS_PER_HOUR // _MICROS_PER_MINUTE,
+    "second": lambda micros: micros % _MICROS_PER_MINUTE // MICROS_PER_SECOND,
+}
+
+_COUNTS: dict[str, Callable[[Any], Any]] = {
+    "unix_seconds": lambda micros: micros // MICROS_PER_SECOND,
+    "unix_millis": lambda micros: micros // 1000,
+    "unix_micros": lambda micros: micros,
+}
+
+
+def _computed(compute: Callable[[Any], Any], result: pa.DataType) -> Builder:
+    def kernel(values: pa.Array) -> Vector:
+        return Vector(from_numbers(compute(numbers(values)), result, values))
+
+    return lambda signature, arguments: kernel
+
+
+def _extract_second(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    def kernel(values: pa.Array) -> Vector:
+        micros = numbers(values) % _MICROS_PER_MINUTE
+        return Vector(decimals.from_unscaled(micros, decimal_type(8, 6), validity(values)))
+
+    return kernel
+
+
+# --- truncation -------------------------------------------------------------------------------
+
+
+def _to_months(count: int) -> Callable[[Any], Any]:
+    """The first instant of the group of so many months."""
+
+    def truncate(micros: Any) -> Any:
+        months = _months(micros // MICROS_PER_DAY)
+        return _first_of_month(months - months % count) * MICROS_PER_DAY
+
+    return truncate
+
+
+def _to_week(micros: Any) -> Any:
+    days = micros // MICROS_PER_DAY
+    return (days - (days + 3) % 7) * MICROS_PER_DAY
+
+
+def _to_multiple(size: int) -> Callable[[Any], Any]:
+    return lambda micros: micros - micros % size
+
+
+_TRUNCATIONS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("year", "yyyy", "yy"), _to_months(12)),
+    "quarter": _to_months(3),
+    **dict.fromkeys(("month", "mon", "mm"), _to_months(1)),
+    "week": _to_week,
+    **dict.fromkeys(("day", "dd"), _to_multiple(MICROS_PER_DAY)),
+    "hour": _to_multiple(_MICROS_PER_HOUR),
+    "minute": _to_multiple(_MICROS_PER_MINUTE),
+    "second": _to_multiple(MICROS_PER_SECOND),
+    "millisecond": _to_multiple(1000),
+}
+
+_EARLIEST = -(2**63) + 366 * MICROS_PER_DAY  # nothing later is truncated to before all time
+
+
+def _date_trunc(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    unit, instant = arguments
+    if not isinstance(unit, Constant) or isinstance(instant, Constant):
+        return None
+    truncate = _TRUNCATIONS.get(str(unit.plain).lower())
+    if truncate is None:
+        return None
+
+    def kernel(_: pa.Scalar, values: pa.Array) -> Vector:
+        micros = numbers(values)
+        if len(micros) and micros.min() < _EARLIEST:
+            raise pa.ArrowInvalid("for the reference")
+        return Vector(from_numbers(truncate(micros), TIMESTAMP, values))
+
+    return kernel
+
+
+# --- arithmetic and conversion ----------------------------------------------------------------
+
+
+def _date_sub(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    return _ARITHMETIC["-"](signature, arguments)
+
+
+def _date_add(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    return _ARITHMETIC["+"](signature, arguments)
+
+
+def _datediff(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    def kernel(end: pa.Array, start: pa.Array) -> Vector:
+        days = numbers(end).astype(np.int64) - numbers(start)
+        bad = (days < -(2**31)) | (days >= 2**31)
+        return failing(from_numbers(days, INT, end, start), bad, end, start)
+
+    return kernel
+
+
+def _to_date(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    return Vector
+
+
+def _timestamp_seconds(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    type = signature.arguments[0]
+    return cast_kernel(type, TIMESTAMP) if is_integral(type) else None
+
+
+def _timestamp_millis(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    def kernel(values: pa.Array) -> Vector:
+        try:
+            return Vector(pc.multiply_checked(values, 1000).view(TIMESTAMP))
+        except pa.ArrowInvalid:
+            x = numbers(values)
+            bad = (x > (2**63 - 1) // 1000) | (x < -(2**63 // 1000))
+            return failing(from_numbers(x * 1000, TIMESTAMP, values), bad, values)
+
+    return kernel
+
+
+def _timestamp_micros(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    return lambda values: Vector(values.view(TIMESTAMP))
+
+
+KERNELS: dict[str, Builder] = {
+    **{name: _computed(part, INT) for name, part in _DATE_PARTS.items()},
+    **{name: _computed(part, INT) for name, part in _TIME_PARTS.items()},
+    **{name: _computed(count, BIGINT) for name, count in _COUNTS.items()},
+    "extract_second": _extract_second,
+    "date_trunc": _date_trunc,
+    "date_add": _date_add,
+    "date_sub": _date_sub,
+    "datediff": _datediff,
+    "to_date": _to_date,
+    "timestamp_seconds": _timestamp_seconds,
+    "timestamp_millis": _timestamp_millis,
+    "timestamp_micros": _timestamp_micros,
+}
