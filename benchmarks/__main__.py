@@ -17,8 +17,14 @@ from benchmarks.workloads import WORKLOADS
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    for name in set(options.workload) - set(WORKLOADS):
+        parser.error(f'workload "{name}" does not exist; there are {", ".join(WORKLOADS)}')
     who = contenders(options.contender)
+    if not who:
+        names = ", ".join(contender.NAME for contender in contenders())
+        parser.error(f"no such contender; there are {names}")
     outcomes = []
     for name in options.workload or WORKLOADS:
         workload = WORKLOADS[name](options.size)
@@ -36,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("workload", nargs="*", choices=[*WORKLOADS, []], help="all by default")
+    parser.add_argument("workload", nargs="*", help="all by default")
     parser.add_argument("--size", type=float, default=1.0, help="of the data, 1 by default")
     parser.add_argument("--repeat", type=int, default=3, help="the median of so many counts")
     parser.add_argument(

@@ -97,6 +97,19 @@ AGGREGATE_EVENTS = f"""SELECT * FROM (
   WINDOW x AS (PARTITION BY k ORDER BY t RANGE BETWEEN {WINDOW - 1} PRECEDING AND CURRENT ROW))
 WHERE n > 0 AND valid_to > valid_from"""
 
+AGGREGATE_TWO_FRAMES = f"""
+WITH events AS (
+  SELECT k * {SPREAD} + t AS x, 1 AS d, max(v) OVER (PARTITION BY k ORDER BY t
+         RANGE BETWEEN {WINDOW - 1} PRECEDING AND CURRENT ROW) AS m FROM S
+  UNION ALL
+  SELECT k * {SPREAD} + t + {WINDOW}, -1, max(v) OVER (PARTITION BY k ORDER BY t
+         RANGE BETWEEN 1 FOLLOWING AND {WINDOW} FOLLOWING) FROM S),
+sweep AS (SELECT x, m, sum(d) OVER (ORDER BY x ROWS UNBOUNDED PRECEDING) AS n,
+                 lead(x) OVER (ORDER BY x) AS y FROM events)
+SELECT x // {SPREAD} AS k, CAST(n AS BIGINT) AS n, m, x % {SPREAD} AS valid_from,
+       y % {SPREAD} AS valid_to
+FROM sweep WHERE n > 0 AND y > x"""
+
 AGGREGATE_ARRIVALS = f"""SELECT k, count(*) OVER x AS n, max(v) OVER x AS m, t AS valid_from,
        t AS valid_to
 FROM S
@@ -168,6 +181,7 @@ FORMS = {
         form("plain SQL", JOIN_PLAIN),
     ],
     "aggregate": [
+        form("two frames and a sweep", AGGREGATE_TWO_FRAMES),
         form("arrivals and expiries", AGGREGATE_EVENTS),
         form("arrivals only", AGGREGATE_ARRIVALS, exact=False),
     ],

@@ -122,3 +122,19 @@ def test_the_command_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
     entry = written["workloads"][0]["entries"][0]
     assert entry["contender"] == "Polars"
     assert entry["verdict"] == "same answer"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["jion"], 'workload "jion" does not exist; there are join, aggregate, distinct, '),
+        (["--contender", "SQLite"], "there are Millstream, DuckDB, Polars, Python"),
+    ],
+)
+def test_unknown_names(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(options)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
