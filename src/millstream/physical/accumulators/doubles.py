@@ -19,6 +19,7 @@ COUNT, NANS, POSITIVE, NEGATIVE = range(4)  # columns: values, NaNs, infinities 
 NAN_BITS = 0x7FF8000000000000
 INFINITY_BITS = 0x7FF0000000000000
 NEGATIVE_BIT = -(2**63)
+_ONE = 1022  # the position of 1.0, for which there is room before anything else has come
 
 
 class Digits:
@@ -27,7 +28,7 @@ class Digits:
     def __init__(self, order: int) -> None:
         self.order = order  # 1 for sums of values, 2 for sums of their squares
         self.low = 0  # the number of the lowest digit
-        self.limbs: Ints = np.zeros((0, 0), np.int64)
+        self.limbs: Ints = np.zeros((0, 0), np.int64)  # a row a group; no columns at first
 
     def widen(self, low: int, top: int) -> None:
         """Have the digits from `low` up to and without `top`."""
@@ -67,11 +68,12 @@ class DoubleState(Accumulator):
     def _make_room(self, words: Ints, delta: Ints) -> None:
         """Before events are taken in, have all the digits that they and their sums need."""
         lowest, highest, light = exact.span(words, delta)
-        if highest >= 0:
-            low = lowest // exact.DIGIT
-            top = highest // exact.DIGIT + (3 if light else 5)
-            for digits in self._digits:
-                digits.widen(digits.order * low, digits.order * top)
+        if highest < 0:
+            lowest, highest = _ONE, _ONE
+        low = lowest // exact.DIGIT
+        top = highest // exact.DIGIT + (3 if light else 5)
+        for digits in self._digits:
+            digits.widen(digits.order * low, digits.order * top)
 
     def grow(self, capacity: int) -> None:
         if capacity > len(self._counters.rows):
@@ -155,67 +157,49 @@ def _sum_doubles(
     for j in range(segments):
         g = group[bounds[j]]
         load = 0
+        count = counters[g, COUNT]
         for i in range(bounds[j], bounds[j + 1]):
             word = words[i]
             if word == ABSENT:
                 continue
-            counters[g, COUNT] += delta[i]
+            count += delta[i]
+            if word == 0:
+                continue
             if not exact.is_finite(word):
                 count_special(counters, g, word, delta[i])
-            elif word != 0:
-                load = _add(limbs, g, low, word, delta[i], load)
-        count = counters[g, COUNT]
+            elif -exact.SMALL < delta[i] < exact.SMALL and load < exact.LOAD:
+                exact.add_double(limbs, g, low, word, delta[i])
+                load += abs(delta[i])
+            else:
+                exact.add_often(limbs, g, low, word, delta[i])
+                load = 0
+        counters[g, COUNT] = count
         valid[j] = count > 0
-        if len(digits) > 1:
-            exact.settle(limbs, g)
-        special = special_sum(counters, g)
-        if special != 0 or len(digits) == 1:
-            bits[j] = special
-            continue
-        bits[j] = _value(limbs, g, low, digits)
-        if average and count > 0:
+        bits[j] = exact.settled_value(limbs, g, low)
+        if bits[j] == -1:
+            bits[j] = exact.negative_value(limbs, g, low, digits)
+        if counters[g, NANS] | counters[g, POSITIVE] | counters[g, NEGATIVE]:
+            bits[j] = special_sum(counters, g)
+        elif average and count > 0:
             if bits[j] & INFINITY_BITS != INFINITY_BITS:
                 doubles[j] /= count
             else:
-                sign = bits[j] & NEGATIVE_BIT
-                divisor = np.uint64(count)
-                quotient = exact.rounded_quotient(digits, len(digits), 32 * low, divisor, 0)
-                bits[j] = sign | quotient
+                bits[j] = _large_mean(limbs, g, low, count, digits)
     return bits, valid
 
 
 @njit(cache=True)
-def _add(limbs: Ints, g: int, low: int, word: int, delta: int, load: int) -> int:
-    """Add a finite value; `load` is the weight added since the row was settled."""
-    if -exact.SMALL < delta < exact.SMALL:
-        load += abs(delta)
-        if load > exact.LOAD:
-            exact.settle(limbs, g)
-            load = abs(delta)
-        exact.add_double(limbs, g, low, word, delta)
-        return load
-    exact.settle(limbs, g)
-    exact.add_often(limbs, g, low, word, delta)
-    return 0
-
-
-@njit(cache=True)
 def special_sum(counters: Ints, g: int) -> int:
-    """The bits of a sum with values that are not finite; 0 if there are none."""
+    """The bits of a sum with values that are not finite."""
     positive, negative = counters[g, POSITIVE] != 0, counters[g, NEGATIVE] != 0
     if counters[g, NANS] != 0 or (positive and negative):
         return NAN_BITS
-    if positive:
-        return INFINITY_BITS
-    return INFINITY_BITS | NEGATIVE_BIT if negative else 0
+    return INFINITY_BITS if positive else INFINITY_BITS | NEGATIVE_BIT
 
 
 @njit(cache=True)
-def _value(limbs: Ints, g: int, low: int, digits: Ints) -> int:
-    """The bits of the double nearest to a settled row, whose digits are written to `digits`."""
+def _large_mean(limbs: Ints, g: int, low: int, count: int, digits: Ints) -> int:
+    """The bits of the mean where the sum is beyond the largest double."""
     negative = exact.magnitude(limbs, g, digits)
-    for k in range(len(digits) - 1, -1, -1):
-        if digits[k] != 0:
-            bits = exact.rounded(digits, k + 1, 32 * low)
-            return bits | NEGATIVE_BIT if negative else bits
-    return 0
+    bits = exact.rounded_quotient(digits, len(digits), 32 * low, np.uint64(count), 0)
+    return bits | NEGATIVE_BIT if negative else bits

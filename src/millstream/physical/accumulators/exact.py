@@ -16,6 +16,7 @@ from millstream.physical.batch import Ints
 DIGIT = 32
 _MASK = 0xFFFFFFFF
 _MAGNITUDE = 2**63 - 1
+_SIGN = -(2**63)
 _FRACTION = 2**52 - 1
 _HIDDEN = 2**52
 _INFINITE = 0x7FF0000000000000
@@ -26,13 +27,13 @@ SMALL = 2**20  # weights below this are multiplied with a digit at once
 LOAD = 2**29  # the sum of weights after which limbs are settled, lest they overflow
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def is_finite(word: int) -> bool:
     """Whether the double with this order-preserving word is a number and not infinite."""
     return -_INFINITE <= word < _INFINITE
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def position(word: int) -> int:
     """Of the lowest bit of a finite double, in units of 2**-1074."""
     bits = word if word >= 0 else word ^ _MAGNITUDE
@@ -51,7 +52,7 @@ def span(words: Ints, delta: Ints) -> tuple[int, int, bool]:
     return lowest, highest, light
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def add_double(limbs: Ints, g: int, low: int, word: int, delta: int) -> None:
     """Add a finite double, delta times, to row g; |delta| is below SMALL."""
     bits = word if word >= 0 else word ^ _MAGNITUDE
@@ -63,7 +64,7 @@ def add_double(limbs: Ints, g: int, low: int, word: int, delta: int) -> None:
     add_digits(limbs, g, low, mantissa, exponent, -delta if bits < 0 else delta)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def add_digits(limbs: Ints, g: int, low: int, mantissa: int, place: int, delta: int) -> None:
     """Add mantissa * 2**place * delta."""
     k = (place >> 5) - low
@@ -75,7 +76,8 @@ def add_digits(limbs: Ints, g: int, low: int, mantissa: int, place: int, delta: 
 
 @njit(cache=True)
 def add_often(limbs: Ints, g: int, low: int, word: int, delta: int) -> None:
-    """Add a finite double any number of times, and leave the row settled."""
+    """Add a finite double any number of times to any row, and leave it settled."""
+    settle(limbs, g)
     bits = word if word >= 0 else word ^ _MAGNITUDE
     exponent = (bits >> 52) & 0x7FF
     mantissa = bits & _FRACTION
@@ -101,6 +103,58 @@ def settle(limbs: Ints, g: int) -> None:
         limbs[g, k] = digit & _MASK
         carry = digit >> 32
     limbs[g, last] += carry
+
+
+@njit(cache=True, inline="always")
+def settled_value(limbs: Ints, g: int, low: int) -> int:
+    """Settle a row, and give the bits of the double nearest to it, or -1 if it is negative:
+    then `negative_value` gives them. Apart, since the way for all signs takes twice the time."""
+    row = limbs[g]
+    last = len(row) - 1
+    carry, seen, lowest = 0, 0, last
+    for k in range(last):
+        digit = row[k] + carry
+        carry = digit >> 32
+        digit &= _MASK
+        row[k] = digit
+        if digit and not seen:
+            lowest = k
+        seen |= digit
+    head = row[last] + carry
+    row[last] = head
+    if head < 0:
+        return -1
+    k = last
+    while head == 0 and k > 0:
+        k -= 1
+        head = row[k]
+    if head == 0:
+        return 0
+    length = bit_length(head)
+    second = row[k - 1] if k >= 1 else 0
+    third = row[k - 2] if k >= 2 else 0
+    behind = (np.uint64(second) << _HALF) | np.uint64(third)
+    bits = (np.uint64(head) << np.uint64(64 - length)) | (behind >> np.uint64(length))
+    more = lowest < k - 2 or behind << np.uint64(64 - length) != 0
+    return nearest(bits, 32 * (low + k) + length - 1, more)
+
+
+@njit(cache=True)
+def negative_value(limbs: Ints, g: int, low: int, digits: Ints) -> int:
+    """The bits of the double nearest to a settled, negative row; `digits` is scratch."""
+    magnitude(limbs, g, digits)
+    return rounded(digits, len(digits), 32 * low) | _SIGN
+
+
+@njit(cache=True, inline="always")
+def bit_length(number: int) -> int:
+    """The bits that a positive number needs."""
+    length = 1
+    for step in (32, 16, 8, 4, 2, 1):
+        if number >> step:
+            number >>= step
+            length += step
+    return length
 
 
 @njit(cache=True)
@@ -132,13 +186,7 @@ def leading(digits: Ints, used: int) -> tuple[int, int]:
     k = used - 1
     while digits[k] == 0:
         k -= 1
-    digit = digits[k]
-    zeros = 0
-    for step in (16, 8, 4, 2, 1):
-        if digit < 1 << (32 - step):
-            digit <<= step
-            zeros += step
-    return k, zeros
+    return k, 32 - bit_length(digits[k])
 
 
 @njit(cache=True)
@@ -214,7 +262,7 @@ def _divide_digit(
     return guess, (rest << _HALF) + digit - guess * divisor
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def nearest(bits: np.uint64, place: int, more: bool) -> int:
     """The bits of the double nearest to a number, halves to even: bits * 2**(place - 63) units of
     2**-1074, and a little more. The highest bit is set."""

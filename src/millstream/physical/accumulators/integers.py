@@ -23,7 +23,7 @@ def multiply(a: int, b: int) -> tuple[int, int]:
     return a * b, a_high * b_high + (middle >> 32) + (other >> 32)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def add_wide(low: int, high: int, more_low: int, more_high: int) -> tuple[int, int]:
     """The sum of two numbers of two words."""
     total = low + more_low
@@ -47,11 +47,15 @@ def sum_integers(
         for i in range(bounds[j], bounds[j + 1]):
             if checked and flag[i] == ABSENT:
                 continue
-            more_low, more_high = value[i], value[i] >> 63
-            if delta[i] != 1:
-                more_low, more_high = multiply(value[i], delta[i])
-            low, high = add_wide(low, high, more_low, more_high)
             count += delta[i]
+            if delta[i] == 1:
+                low, high = add_wide(low, high, value[i], value[i] >> 63)
+            elif delta[i] == -1:
+                borrow = (low ^ _TOP) < (value[i] ^ _TOP)
+                low, high = low - value[i], high - (value[i] >> 63) - borrow
+            else:
+                more_low, more_high = multiply(value[i], delta[i])
+                low, high = add_wide(low, high, more_low, more_high)
         sums[g, 0], sums[g, 1], sums[g, 2] = low, high, count
         lows[j], highs[j], counts[j] = low, high, count
     return lows, highs, counts

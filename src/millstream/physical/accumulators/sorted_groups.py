@@ -1,14 +1,10 @@
 """Sorted groups: for every group, the different values that it holds, in order, with a count each.
 
-The values of a group lie in *leaves*, sorted arrays of at most 127, so that a value is found by
-bisection and put in by moving a few others. A group of more than one leaf has an *index*, which
-is such an array too: the least value of each leaf, and where the leaf lies. So changing a count
-costs the logarithm of the size of its group, the extremes cost nothing, and no memory is touched
-but the group's own.
-
-Leaves and indexes are *slabs* of a pool: a power of two of (key, item) pairs, of which the first
-is (number of entries, the power). Slabs grow and shrink with what they hold, and freed ones are
-linked by size to be used again.
+The values of a group lie in *leaves*, sorted slabs, so that a value is found by bisection and put
+in by moving a few others. A group of more than one leaf has an *index*, which is such a slab too:
+the least value of each leaf, and where the leaf lies. So changing a count costs about the
+logarithm of the size of its group, the extremes cost nothing, and no memory is touched but the
+group's own.
 """
 
 from __future__ import annotations
@@ -16,28 +12,40 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from millstream.physical.accumulators.slabs import (
+    NONE,
+    SMALLEST,
+    USED,
+    Pool,
+    allocate,
+    append_all,
+    empty_pool,
+    enlarged,
+    full_pool,
+    insert,
+    is_full,
+    is_sparse,
+    is_wasteful,
+    moved,
+    release,
+    remove,
+    room,
+    upper_bound,
+)
 from millstream.physical.accumulators.words import ABSENT
 from millstream.physical.batch import Ints, Mask, State
 
-_NONE = -1  # the root of an empty group; a root r < -1 is the index at -2 - r, others are leaves
-_SMALLEST = 2  # powers of the smallest slab and the largest leaf
-_LARGEST = 7
-_FRESH, _USED = (
-    0,
-    1,
-)  # marks: the first pair never used, the pairs in slabs, then free slabs by power
-_LISTS = 2
-_LEAST = 256  # pairs
+_LEAF = 5  # the power of the largest leaf in a group of few leaves
 
 
 class SortedGroups:
-    """Memory: 16 bytes a pair, at most 4 times the slabs in use, which are a quarter full."""
+    """Memory: 16 bytes a pair of the pool, at most 4 times the slabs in use, which are at least
+    a quarter full."""
 
     def __init__(self) -> None:
-        self._roots: Ints = np.empty(0, np.int64)
-        self._keys: Ints = np.zeros(_LEAST, np.int64)
-        self._items: Ints = np.zeros(_LEAST, np.int64)
-        self._marks = _fresh_marks()
+        # Of each group: NONE if it is empty, a leaf, or -2 - index.
+        self.roots: Ints = np.empty(0, np.int64)
+        self.pool = empty_pool()
 
     def extremes(
         self,
@@ -53,14 +61,14 @@ class SortedGroups:
         `checked`, rows whose flag is ABSENT are passed over."""
         result = np.zeros(len(bounds) - 1, np.int64)
         valid = np.zeros(len(bounds) - 1, np.bool_)
+        events = group, value, flag, checked, delta, bounds
         event = segment = 0
-        self._tidy()
+        self.tidy()
         while segment < len(result):
-            state = self._roots, self._keys, self._items, self._marks
-            events = group, value, flag, checked, delta, bounds
+            state = self.roots, self.pool
             event, segment = _extremes(greatest, *events, *state, event, segment, result, valid)
             if segment < len(result):
-                self._enlarge()
+                self.enlarge()
         return result, valid
 
     def crossings(self, group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints) -> Ints:
@@ -68,60 +76,56 @@ class SortedGroups:
         others."""
         result = np.zeros(len(group), np.int64)
         event = 0
-        self._tidy()
+        self.tidy()
         while event < len(group):
-            state = self._roots, self._keys, self._items, self._marks
+            state = self.roots, self.pool
             event = _crossings(group, value, flag, checked, delta, *state, event, result)
             if event < len(group):
-                self._enlarge()
+                self.enlarge()
         return result
 
-    def _enlarge(self) -> None:
-        more = np.zeros(len(self._keys) + 2 * _LEAST, np.int64)
-        self._keys = np.concatenate([self._keys, more])
-        self._items = np.concatenate([self._items, more])
+    def values(self) -> Ints:
+        """All values of all groups."""
+        return _all_values(self.roots, self.pool)
 
-    def _tidy(self) -> None:
+    def enlarge(self) -> None:
+        self.pool = enlarged(self.pool)
+
+    def tidy(self) -> None:
         """Move slabs together where most of the pool is not used."""
-        if 4 * int(self._marks[_USED]) + _LEAST < len(self._keys):
-            self._pack(2 * int(self._marks[_USED]) + _LEAST)
+        if is_wasteful(self.pool):
+            self._pack(2 * int(self.pool.marks[USED]))
 
     def _pack(self, size: int) -> None:
-        marks = _fresh_marks()
-        pools = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        _copy_all(self._roots, self._keys, self._items, *pools, marks)
-        (self._keys, self._items), self._marks = pools, marks
+        pool = empty_pool(size)
+        _copy_all(self.roots, self.pool, pool)
+        self.pool = pool
 
     def grow(self, capacity: int) -> None:
-        if capacity > len(self._roots):
-            self.remap(np.arange(len(self._roots)), capacity)
+        if capacity > len(self.roots):
+            self.remap(np.arange(len(self.roots)), capacity)
 
     def remap(self, old: Ints, capacity: int) -> None:
-        roots = np.full(capacity, _NONE)
-        roots[: len(old)] = self._roots[old]
-        self._roots = roots
+        roots = np.full(capacity, NONE)
+        roots[: len(old)] = self.roots[old]
+        self.roots = roots
 
     def forget(self, groups: Ints) -> None:
-        self._roots[groups] = _NONE
+        self.roots[groups] = NONE
 
     @property
     def nbytes(self) -> int:
-        return self._roots.nbytes + self._keys.nbytes + self._items.nbytes
+        return self.roots.nbytes + self.pool.keys.nbytes + self.pool.items.nbytes
 
     def save(self) -> State:
-        self._pack(int(self._marks[_USED]))
-        state = {"roots": self._roots, "keys": self._keys, "items": self._items}
-        return {name: array.copy() for name, array in state.items()}
+        self._pack(int(self.pool.marks[USED]))
+        used = slice(int(self.pool.marks[USED]))
+        pairs = self.pool.keys[used].copy(), self.pool.items[used].copy()
+        return {"roots": self.roots.copy(), "pairs": pairs}
 
     def restore(self, state: State) -> None:
-        self._roots = state["roots"].copy()
-        self._keys, self._items = state["keys"].copy(), state["items"].copy()
-        self._marks = _fresh_marks()
-        self._marks[_FRESH] = self._marks[_USED] = len(self._keys)
-
-
-def _fresh_marks() -> Ints:
-    return np.concatenate([np.zeros(_LISTS, np.int64), np.full(64, _NONE)])
+        self.roots = state["roots"].copy()
+        self.pool = full_pool(*state["pairs"])
 
 
 @njit(cache=True)
@@ -134,9 +138,7 @@ def _extremes(
     delta: Ints,
     bounds: Ints,
     roots: Ints,
-    keys: Ints,
-    items: Ints,
-    marks: Ints,
+    pool: Pool,
     event: int,
     segment: int,
     result: Ints,
@@ -148,14 +150,27 @@ def _extremes(
         for i in range(max(event, bounds[j]), bounds[j + 1]):
             if checked and flag[i] == ABSENT:
                 continue
-            if lacks_room(roots, keys, items, marks, g):
+            if lacks_room(roots, pool, g):
                 return i, j
-            change(roots, keys, items, marks, g, value[i], delta[i])
-        if roots[g] != _NONE:
-            leaf = last_leaf(roots, keys, items, g) if greatest else first_leaf(roots, items, g)
-            result[j] = keys[leaf + (keys[leaf] if greatest else 1)]
+            change(roots, pool, g, value[i], delta[i])
+        if roots[g] != NONE:
+            result[j] = _greatest(roots, pool, g) if greatest else _least(roots, pool, g)
             valid[j] = True
     return len(group), len(bounds) - 1
+
+
+@njit(cache=True, inline="always")
+def _least(roots: Ints, pool: Pool, g: int) -> int:
+    root = roots[g]
+    leaf = root if root >= 0 else pool.items[-2 - root + 1]
+    return int(pool.keys[leaf + 1])
+
+
+@njit(cache=True, inline="always")
+def _greatest(roots: Ints, pool: Pool, g: int) -> int:
+    root = roots[g]
+    leaf = root if root >= 0 else pool.items[-2 - root + pool.keys[-2 - root]]
+    return int(pool.keys[leaf + pool.keys[leaf]])
 
 
 @njit(cache=True)
@@ -166,83 +181,74 @@ def _crossings(
     checked: bool,
     delta: Ints,
     roots: Ints,
-    keys: Ints,
-    items: Ints,
-    marks: Ints,
+    pool: Pool,
     event: int,
     result: Ints,
 ) -> int:
     for i in range(event, len(group)):
         if checked and flag[i] == ABSENT:
             continue
-        if lacks_room(roots, keys, items, marks, group[i]):
+        if lacks_room(roots, pool, group[i]):
             return i
-        before = change(roots, keys, items, marks, group[i], value[i], delta[i])
+        before = change(roots, pool, group[i], value[i], delta[i])
         result[i] = (before + delta[i] > 0) - (before > 0)
     return len(group)
 
 
-# --- groups -----------------------------------------------------------------------------------
+# --- changing a group -------------------------------------------------------------------------
 
 
-@njit(cache=True)
-def first_leaf(roots: Ints, items: Ints, g: int) -> int:
-    root = roots[g]
-    return int(root if root >= 0 else items[-2 - root + 1])
+@njit(cache=True, inline="always")
+def _leaf_power(pool: Pool, index: int) -> int:
+    """Of the largest leaf: it rises with the index, to balance the work on both."""
+    return _LEAF if index < 0 else max(_LEAF, (pool.items[index] + 3) >> 1)
 
 
-@njit(cache=True)
-def last_leaf(roots: Ints, keys: Ints, items: Ints, g: int) -> int:
-    root = roots[g]
-    return int(root if root >= 0 else items[-2 - root + keys[-2 - root]])
-
-
-@njit(cache=True)
-def lacks_room(roots: Ints, keys: Ints, items: Ints, marks: Ints, g: int) -> bool:
+@njit(cache=True, inline="always")
+def lacks_room(roots: Ints, pool: Pool, g: int) -> bool:
     """Whether the pool might be too small for what `change` allocates at most: a leaf, and an
     index of twice the size."""
-    room = len(keys) - marks[_FRESH]
-    need = 1 << (_LARGEST + 1)
-    if room < need:
-        return True
-    return bool(roots[g] < _NONE and room < need + (2 << items[-2 - roots[g]]))
+    index = -2 - roots[g]
+    if index < 0:
+        return bool(room(pool) < 4 << _LEAF)
+    return bool(room(pool) < (2 << pool.items[index]) + (2 << _leaf_power(pool, index)))
 
 
-@njit(cache=True)
-def change(
-    roots: Ints, keys: Ints, items: Ints, marks: Ints, g: int, value: int, delta: int
-) -> int:
-    """Change the count of a value, and give what it was before; a value has a count if it is not
-    0."""
-    if delta == 0:
-        return 0
+@njit(cache=True, inline="always")
+def change(roots: Ints, pool: Pool, g: int, value: int, delta: int) -> int:
+    """Change the count of a value, and give what it was before; values that have a count of 0
+    are not kept."""
     root = roots[g]
-    if root == _NONE:
-        roots[g] = allocate(keys, items, marks, _SMALLEST)
-        insert(keys, items, roots[g], 1, value, delta)
+    if root == NONE:
+        if delta != 0:
+            roots[g] = allocate(pool, SMALLEST)
+            insert(pool, roots[g], 1, value, delta)
         return 0
     index, place, leaf = -1, 0, root
     if root < 0:
         index = -2 - root
-        place = max(upper_bound(keys, index, value) - 1, 1)
-        leaf = items[index + place]
-    at = upper_bound(keys, leaf, value) - 1
-    if at == 0 or keys[leaf + at] != value:
-        _add_entry(roots, keys, items, marks, g, index, place, leaf, at + 1, value, delta)
+        place = max(upper_bound(pool, index, value) - 1, 1)
+        leaf = pool.items[index + place]
+    at = upper_bound(pool, leaf, value) - 1
+    if at == 0 or pool.keys[leaf + at] != value:
+        if delta != 0 and not is_full(pool, leaf):
+            insert(pool, leaf, at + 1, value, delta)
+        elif delta != 0:
+            _add_to_full(roots, pool, g, index, place, leaf, at + 1, value, delta)
         return 0
-    before = items[leaf + at]
-    items[leaf + at] += delta
+    before = pool.items[leaf + at]
+    pool.items[leaf + at] = before + delta
     if before + delta == 0:
-        _remove_entry(roots, keys, items, marks, g, index, place, leaf, at)
+        remove(pool, leaf, at)
+        if pool.keys[leaf] == 0 or is_sparse(pool, leaf):
+            _shrink(roots, pool, g, index, place, leaf)
     return int(before)
 
 
 @njit(cache=True)
-def _add_entry(
+def _add_to_full(
     roots: Ints,
-    keys: Ints,
-    items: Ints,
-    marks: Ints,
+    pool: Pool,
     g: int,
     index: int,
     place: int,
@@ -251,196 +257,101 @@ def _add_entry(
     value: int,
     count: int,
 ) -> None:
-    size, power = keys[leaf], items[leaf]
-    if size < (1 << power) - 1:
-        insert(keys, items, leaf, at, value, count)
-    elif power < _LARGEST:
-        larger = moved(keys, items, marks, leaf, power + 1)
-        _set_leaf(roots, items, g, index, place, larger)
-        insert(keys, items, larger, at, value, count)
+    """Put a value at a place of a full leaf, which stands at a place of the index, if there is
+    one."""
+    if pool.items[leaf] < _leaf_power(pool, index):
+        larger = moved(pool, leaf, pool.items[leaf] + 1)
+        _set_leaf(roots, pool, g, index, place, larger)
+        insert(pool, larger, at, value, count)
     else:
+        size = pool.keys[leaf]
         # Values that rise fill their leaves; others leave them half full.
         kept = size if at > size else size // 2
-        right = _split(keys, items, marks, leaf, kept)
+        right = allocate(pool, pool.items[leaf])
+        append_all(pool, right, pool, leaf + kept + 1, leaf + size + 1)
+        pool.keys[leaf] = kept
         if at > kept:
-            insert(keys, items, right, at - kept, value, count)
+            insert(pool, right, at - kept, value, count)
         else:
-            insert(keys, items, leaf, at, value, count)
-        _enter_leaf(roots, keys, items, marks, g, index, place, leaf, right)
-
-
-@njit(cache=True)
-def _split(keys: Ints, items: Ints, marks: Ints, leaf: int, kept: int) -> int:
-    """Move all but the first entries of a leaf to a new one."""
-    rest = keys[leaf] - kept
-    right = allocate(keys, items, marks, _LARGEST)
-    for k in range(1, rest + 1):
-        keys[right + k] = keys[leaf + kept + k]
-        items[right + k] = items[leaf + kept + k]
-    keys[leaf], keys[right] = kept, rest
-    return right
+            insert(pool, leaf, at, value, count)
+        _enter_leaf(roots, pool, g, index, place, leaf, right)
 
 
 @njit(cache=True)
 def _enter_leaf(
-    roots: Ints,
-    keys: Ints,
-    items: Ints,
-    marks: Ints,
-    g: int,
-    index: int,
-    place: int,
-    leaf: int,
-    right: int,
+    roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int, right: int
 ) -> None:
-    """Enter a new leaf behind one into the index."""
+    """Enter a new leaf, which is the right neighbour of another, into the index."""
     if index < 0:
-        index = allocate(keys, items, marks, _SMALLEST)
-        insert(keys, items, index, 1, keys[leaf + 1], leaf)
-        place = 1
-    elif keys[index] == (1 << items[index]) - 1:
-        index = moved(keys, items, marks, index, items[index] + 1)
-    insert(keys, items, index, place + 1, keys[right + 1], right)
+        index, place = allocate(pool, SMALLEST), 1
+        insert(pool, index, 1, pool.keys[leaf + 1], leaf)
+    elif is_full(pool, index):
+        index = moved(pool, index, pool.items[index] + 1)
+    insert(pool, index, place + 1, pool.keys[right + 1], right)
     roots[g] = -2 - index
 
 
 @njit(cache=True)
-def _remove_entry(
-    roots: Ints,
-    keys: Ints,
-    items: Ints,
-    marks: Ints,
-    g: int,
-    index: int,
-    place: int,
-    leaf: int,
-    at: int,
-) -> None:
-    remove(keys, items, leaf, at)
-    if keys[leaf] == 0:
-        release(keys, items, marks, leaf)
-        if index < 0:
-            roots[g] = _NONE
-            return
-        remove(keys, items, index, place)
-        if keys[index] == 1:
-            roots[g] = items[index + 1]
-            release(keys, items, marks, index)
-        elif is_sparse(keys, items, index):
-            roots[g] = -2 - moved(keys, items, marks, index, items[index] - 1)
-    elif is_sparse(keys, items, leaf):
-        smaller = moved(keys, items, marks, leaf, items[leaf] - 1)
-        _set_leaf(roots, items, g, index, place, smaller)
+def _shrink(roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int) -> None:
+    """Move a sparse leaf to a smaller slab, or take out an empty one."""
+    if pool.keys[leaf] > 0:
+        smaller = moved(pool, leaf, pool.items[leaf] - 1)
+        _set_leaf(roots, pool, g, index, place, smaller)
+        return
+    release(pool, leaf)
+    if index < 0:
+        roots[g] = NONE
+        return
+    remove(pool, index, place)
+    if pool.keys[index] == 1:
+        roots[g] = pool.items[index + 1]
+        release(pool, index)
+    elif is_sparse(pool, index):
+        roots[g] = -2 - moved(pool, index, pool.items[index] - 1)
 
 
 @njit(cache=True)
-def _set_leaf(roots: Ints, items: Ints, g: int, index: int, place: int, leaf: int) -> None:
+def _set_leaf(roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int) -> None:
     if index < 0:
         roots[g] = leaf
     else:
-        items[index + place] = leaf
+        pool.items[index + place] = leaf
 
 
-# --- slabs ------------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def upper_bound(keys: Ints, slab: int, value: int) -> int:
-    """The number, from 1, of the first entry with a greater key; one more than there are if none
-    has."""
-    low, high = 1, keys[slab] + 1
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[slab + middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+# --- all groups -------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def is_sparse(keys: Ints, items: Ints, slab: int) -> bool:
-    return bool(items[slab] > _SMALLEST and keys[slab] < 1 << (items[slab] - 2))
-
-
-@njit(cache=True)
-def insert(keys: Ints, items: Ints, slab: int, at: int, key: int, item: int) -> None:
-    """Put an entry at a place; there must be room."""
-    size = keys[slab]
-    for k in range(slab + size, slab + at - 1, -1):
-        keys[k + 1] = keys[k]
-        items[k + 1] = items[k]
-    keys[slab + at] = key
-    items[slab + at] = item
-    keys[slab] = size + 1
-
-
-@njit(cache=True)
-def remove(keys: Ints, items: Ints, slab: int, at: int) -> None:
-    size = keys[slab]
-    for k in range(slab + at, slab + size):
-        keys[k] = keys[k + 1]
-        items[k] = items[k + 1]
-    keys[slab] = size - 1
-
-
-@njit(cache=True)
-def allocate(keys: Ints, items: Ints, marks: Ints, power: int) -> int:
-    """An empty slab."""
-    slab = marks[_LISTS + power]
-    if slab != _NONE:
-        marks[_LISTS + power] = keys[slab]
-    else:
-        slab = marks[_FRESH]
-        marks[_FRESH] += 1 << power
-    marks[_USED] += 1 << power
-    keys[slab], items[slab] = 0, power
-    return int(slab)
-
-
-@njit(cache=True)
-def release(keys: Ints, items: Ints, marks: Ints, slab: int) -> None:
-    power = items[slab]
-    marks[_USED] -= 1 << power
-    keys[slab] = marks[_LISTS + power]
-    marks[_LISTS + power] = slab
-
-
-@njit(cache=True)
-def moved(keys: Ints, items: Ints, marks: Ints, slab: int, power: int) -> int:
-    """The entries of a slab in one of another size."""
-    other = allocate(keys, items, marks, power)
-    for k in range(1, keys[slab] + 1):
-        keys[other + k] = keys[slab + k]
-        items[other + k] = items[slab + k]
-    keys[other] = keys[slab]
-    release(keys, items, marks, slab)
-    return other
-
-
-@njit(cache=True)
-def _copy_all(
-    roots: Ints, keys: Ints, items: Ints, new_keys: Ints, new_items: Ints, marks: Ints
-) -> None:
+def _copy_all(roots: Ints, source: Pool, pool: Pool) -> None:
     """Copy all slabs to an empty pool."""
     for g in range(len(roots)):
         root = roots[g]
         if root >= 0:
-            roots[g] = _copied(keys, items, root, new_keys, new_items, marks)
-        elif root < _NONE:
-            index = _copied(keys, items, -2 - root, new_keys, new_items, marks)
-            for k in range(1, new_keys[index] + 1):
-                leaf = new_items[index + k]
-                new_items[index + k] = _copied(keys, items, leaf, new_keys, new_items, marks)
+            roots[g] = _copied(source, root, pool)
+        elif root < NONE:
+            index = _copied(source, -2 - root, pool)
+            for k in range(index + 1, index + 1 + pool.keys[index]):
+                pool.items[k] = _copied(source, pool.items[k], pool)
             roots[g] = -2 - index
 
 
 @njit(cache=True)
-def _copied(
-    keys: Ints, items: Ints, slab: int, new_keys: Ints, new_items: Ints, marks: Ints
-) -> int:
-    other = allocate(new_keys, new_items, marks, items[slab])
-    for k in range(keys[slab] + 1):
-        new_keys[other + k] = keys[slab + k]
-        new_items[other + k] = items[slab + k]
+def _copied(source: Pool, slab: int, pool: Pool) -> int:
+    other = allocate(pool, source.items[slab])
+    append_all(pool, other, source, slab + 1, slab + 1 + source.keys[slab])
     return other
+
+
+@njit(cache=True)
+def _all_values(roots: Ints, pool: Pool) -> Ints:
+    values = np.empty(pool.marks[USED], np.int64)
+    count = 0
+    for g in range(len(roots)):
+        index = -2 - roots[g]
+        leaves = pool.keys[index] if index >= 0 else 1 if roots[g] != NONE else 0
+        for k in range(leaves):
+            leaf = pool.items[index + 1 + k] if index >= 0 else roots[g]
+            for i in range(leaf + 1, leaf + 1 + pool.keys[leaf]):
+                values[count] = pool.keys[i]
+                count += 1
+    return values[:count]

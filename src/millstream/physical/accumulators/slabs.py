@@ -1,0 +1,150 @@
+"""Slabs: small arrays that grow and shrink, in one pool.
+
+A slab is a power of two of (key, item) pairs, of which the first is (number of entries, power).
+Freed slabs are linked by size, to be used again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from millstream.physical.batch import Ints
+
+NONE = -1  # no slab
+SMALLEST = 2  # the power of the smallest slab
+FRESH, USED = 0, 1  # marks: the first pair never used, the pairs in slabs; then the free slabs
+_LISTS = 2
+_LEAST = 256  # pairs
+_ONE = np.uint64(1)
+
+
+class Pool(NamedTuple):
+    """Memory: 16 bytes a pair."""
+
+    keys: Ints
+    items: Ints
+    marks: Ints
+
+
+def empty_pool(size: int = _LEAST) -> Pool:
+    marks = np.concatenate([np.zeros(_LISTS, np.int64), np.full(64, NONE)])
+    return Pool(np.zeros(size, np.int64), np.zeros(size, np.int64), marks)
+
+
+def full_pool(keys: Ints, items: Ints) -> Pool:
+    """A pool of pairs that are all in use."""
+    pool = Pool(keys.copy(), items.copy(), empty_pool(0).marks)
+    pool.marks[FRESH] = pool.marks[USED] = len(keys)
+    return pool
+
+
+def enlarged(pool: Pool) -> Pool:
+    more = np.zeros(len(pool.keys) + 2 * _LEAST, np.int64)
+    return Pool(np.concatenate([pool.keys, more]), np.concatenate([pool.items, more]), pool.marks)
+
+
+def is_wasteful(pool: Pool) -> bool:
+    """Whether slabs use less than a quarter of it."""
+    return 4 * int(pool.marks[USED]) + 4 * _LEAST < len(pool.keys)
+
+
+@njit(cache=True, inline="always")
+def upper_bound(pool: Pool, slab: int, value: int) -> int:
+    """The number, from 1, of the first entry with a greater key; one more than there are if none
+    has."""
+    keys = pool.keys
+    low, high = slab + 1, slab + keys[slab] + 1
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low - slab)
+
+
+@njit(cache=True, inline="always")
+def is_sparse(pool: Pool, slab: int) -> bool:
+    power = pool.items[slab]
+    return bool(power > SMALLEST and pool.keys[slab] < 1 << (power - 2))
+
+
+@njit(cache=True, inline="always")
+def is_full(pool: Pool, slab: int) -> bool:
+    return bool(pool.keys[slab] == (1 << pool.items[slab]) - 1)
+
+
+@njit(cache=True, inline="always")
+def insert(pool: Pool, slab: int, at: int, key: int, item: int) -> None:
+    """Put an entry at a place; there must be room."""
+    size = pool.keys[slab]
+    # Numbers without a sign spare the compiled loop a check for negative ones.
+    k, first = np.uint64(slab + size), np.uint64(slab + at)
+    while k >= first:
+        pool.keys[k + _ONE] = pool.keys[k]
+        pool.items[k + _ONE] = pool.items[k]
+        k -= _ONE
+    pool.keys[first] = key
+    pool.items[first] = item
+    pool.keys[slab] = size + 1
+
+
+@njit(cache=True, inline="always")
+def remove(pool: Pool, slab: int, at: int) -> None:
+    size = pool.keys[slab]
+    k, last = np.uint64(slab + at), np.uint64(slab + size)
+    while k < last:
+        pool.keys[k] = pool.keys[k + _ONE]
+        pool.items[k] = pool.items[k + _ONE]
+        k += _ONE
+    pool.keys[slab] = size - 1
+
+
+@njit(cache=True, inline="always")
+def room(pool: Pool) -> int:
+    """The pairs that were never used."""
+    return int(len(pool.keys) - pool.marks[FRESH])
+
+
+@njit(cache=True, inline="always")
+def allocate(pool: Pool, power: int) -> int:
+    """An empty slab."""
+    slab = pool.marks[_LISTS + power]
+    if slab != NONE:
+        pool.marks[_LISTS + power] = pool.keys[slab]
+    else:
+        slab = pool.marks[FRESH]
+        pool.marks[FRESH] += 1 << power
+    pool.marks[USED] += 1 << power
+    pool.keys[slab], pool.items[slab] = 0, power
+    return int(slab)
+
+
+@njit(cache=True, inline="always")
+def release(pool: Pool, slab: int) -> None:
+    power = pool.items[slab]
+    pool.marks[USED] -= 1 << power
+    pool.keys[slab] = pool.marks[_LISTS + power]
+    pool.marks[_LISTS + power] = slab
+
+
+@njit(cache=True)
+def append_all(pool: Pool, slab: int, source: Pool, first: int, last: int) -> None:
+    """Append the pairs from `first` to before `last` of another pool, or the same one."""
+    at = slab + pool.keys[slab] + 1 - first
+    for k in range(first, last):
+        pool.keys[at + k] = source.keys[k]
+        pool.items[at + k] = source.items[k]
+    pool.keys[slab] += last - first
+
+
+@njit(cache=True)
+def moved(pool: Pool, slab: int, power: int) -> int:
+    """The entries of a slab in one of another size."""
+    other = allocate(pool, power)
+    append_all(pool, other, pool, slab + 1, slab + 1 + pool.keys[slab])
+    release(pool, slab)
+    return other
