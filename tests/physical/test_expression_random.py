@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from typing import Any
 
@@ -28,6 +29,8 @@ from millstream.types import (
     decimal_type,
 )
 from millstream.values import canonical, round_real
+
+EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
 MONEY = decimal_type(9, 2)
 LONG = decimal_type(25, 7)
@@ -134,8 +137,11 @@ def fits_reference(expression: Expression) -> bool:
 
 @given(expressions(), REPEATED)
 @settings(
-    max_examples=400,
+    max_examples=int(EXAMPLES or 400),
+    derandomize=EXAMPLES is None,
+    database=None,
     deadline=None,
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 def test_random_expressions(expression: Expression, rows: list[tuple[Any, ...]]) -> None:

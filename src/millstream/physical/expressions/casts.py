@@ -28,7 +28,6 @@ from millstream.physical.expressions.vector import (
 )
 from millstream.types import (
     BIGINT,
-    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -67,11 +66,6 @@ def cast_kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if is_numeric(source) and is_numeric(target):
         return _numeric(source, target)
     return None
-
-
-def can_fail_often(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a query guards such a cast against values that do not fit."""
-    return source in (STRING, BINARY) and target not in (STRING, BINARY)
 
 
 # --- numbers ----------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ from millstream.physical.expressions.by_distinct import (
     exact_cast,
     unrepresentable,
 )
-from millstream.physical.expressions.casts import can_fail_often, cast_kernel
+from millstream.physical.expressions.casts import cast_kernel
 from millstream.physical.expressions.choice import Case, Coalesce, Connective
 from millstream.physical.expressions.drawn import drawing
-from millstream.physical.expressions.kernels import GUARDED, kernel_of
+from millstream.physical.expressions.kernels import kernel_of
 from millstream.physical.expressions.nodes import (
     AlwaysNull,
     Applied,
@@ -44,7 +44,7 @@ from millstream.physical.expressions.nodes import (
 )
 from millstream.physical.expressions.user_functions import UserCall
 from millstream.physical.expressions.vector import Vector, as_array
-from millstream.types import BOOLEAN
+from millstream.types import BOOLEAN, STRING
 
 
 def compile_expression(
@@ -133,7 +133,7 @@ class _Compiler:
         kernel = cast_kernel(source, target)
         if attempt:
             return Attempt(operand, target, kernel or exact, exact)
-        guarded = kernel is None or can_fail_often(source, target)
+        guarded = kernel is None or source == STRING
         return Applied([operand], target, kernel or exact, exact, strict=True, guarded=guarded)
 
     # --- calls -----------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class _Compiler:
             kernel or exact,
             exact,
             strict=function.strict,
-            guarded=kernel is None or function.name in GUARDED,
+            guarded=kernel is None,
         )
 
     def _lazy(self, name: str, call: Call) -> Node:

@@ -18,9 +18,6 @@ from millstream.physical.expressions.nodes import Kernel, Node
 _FAMILIES = (arithmetic, comparisons, mathematics, strings, temporal, nested)
 _KERNELS = {name: build for family in _FAMILIES for name, build in family.KERNELS.items()}
 
-# Functions that queries guard against the rows for which they are not defined.
-GUARDED = frozenset(["/", "%", "div", "element", "element_at"])
-
 
 def kernel_of(name: str, signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
     """What evaluates the function on whole columns; None where only the reference can."""

@@ -1,9 +1,9 @@
 """The parts of a compiled expression: each gives the values of a batch of rows.
 
 A node that is `guarded` is evaluated only for the rows that need it where it stands in a branch
-of AND, OR, CASE or COALESCE: because it calls the user's code, is slow, or is likely to fail on
-rows that the branch is there to keep away from it (`d <> 0 AND n / d > 2`). Others are evaluated
-for all rows, and failures where the branch was not taken are forgotten.
+of AND, OR, CASE or COALESCE: because it calls the user's code, or is slow. Others are evaluated for
+all rows, which is faster than to pick some of them, and failures where the branch was not taken
+are forgotten (`d <> 0 AND n / d > 2`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from millstream.physical.expressions.like import like_kernel
 from millstream.physical.expressions.mixing import mixed
 from millstream.physical.expressions.nested import reverse_arrays
 from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
-from millstream.physical.expressions.vector import Vector, mask_of, null_scalar
+from millstream.physical.expressions.vector import Vector, mask_of, null_scalar, text_bytes
 from millstream.types import BINARY, INT, STRING, is_array
 
 
@@ -55,13 +55,9 @@ def _empty(values: Any) -> Any:
 # --- ASCII ------------------------------------------------------------------------------------
 
 
-def _ascii(values: pa.Array) -> bool:
-    """Whether there is no other character; quickly, and NO may be wrong."""
-    buffers = values.buffers()
-    if buffers[2] is None or not len(values):
-        return True
-    ends = np.frombuffer(buffers[1], np.int32, len(values) + 1, values.offset * 4)
-    text = np.frombuffer(buffers[2], np.int8)[ends[0] : ends[-1]]
+def is_ascii(values: pa.Array) -> bool:
+    """Whether there is no other character; NO may be wrong."""
+    text = text_bytes(values)
     return not len(text) or bool(text.min() >= 0)
 
 
@@ -72,7 +68,7 @@ def _if_ascii(fast: Callable[[Any], Any], meaning: Meaning, result: pa.DataType)
         return Vector(fast(values))
 
     def kernel(values: pa.Array, *_: pa.Scalar) -> Vector:
-        if _ascii(values):
+        if is_ascii(values):
             return quick(values)
         return mixed(values, mask_of(pc.string_is_ascii(values)), quick, exact)
 
@@ -240,8 +236,13 @@ def _reverse(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
 
 
 def _length(signature: Signature, arguments: Sequence[Node]) -> Kernel:
-    count = pc.binary_length if signature.arguments[0] == BINARY else pc.utf8_length
-    return lambda values: Vector(count(values))
+    if signature.arguments[0] == BINARY:
+        return lambda values: Vector(pc.binary_length(values))
+
+    def kernel(values: pa.Array) -> Vector:
+        return Vector(pc.binary_length(values) if is_ascii(values) else pc.utf8_length(values))
+
+    return kernel
 
 
 KERNELS: dict[str, Builder] = {

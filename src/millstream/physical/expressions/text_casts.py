@@ -13,7 +13,7 @@ from millstream.physical.expressions import decimals
 from millstream.physical.expressions.by_distinct import exact_cast
 from millstream.physical.expressions.mixing import mixed
 from millstream.physical.expressions.nodes import Kernel
-from millstream.physical.expressions.vector import Vector, mask_of, numbers
+from millstream.physical.expressions.vector import Vector, mask_of, numbers, text_bytes
 from millstream.types import (
     BIGINT,
     BINARY,
@@ -27,6 +27,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
     is_decimal,
+    is_floating,
     is_integral,
 )
 
@@ -34,7 +35,7 @@ from millstream.types import (
 
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
-# Texts that Arrow reads as we do; a number of 15 digits also fits whatever it is then cast to.
+# Texts that Arrow reads as we do.
 _USUAL = {
     INT: r"\A-?[0-9]{1,9}\z",
     BIGINT: r"\A-?[0-9]{1,18}\z",
@@ -42,6 +43,9 @@ _USUAL = {
     DATE: rf"\A{_DAY}\z",
     TIMESTAMP: rf"\A{_DAY}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]{{1,6}})?\z",
 }
+
+# What Arrow reads and we do not has one of these characters: 0xFF, nan(1).
+_STRANGE = {INT: b"xX", BIGINT: b"xX", DOUBLE: b"(", REAL: b"("}
 
 
 def from_text(target: pa.DataType) -> Kernel | None:
@@ -63,6 +67,7 @@ def _real(values: pa.Array) -> pa.Array:
 
 def _reading(target: pa.DataType, pattern: str, read: Callable[[pa.Array], Vector]) -> Kernel:
     exact = exact_cast(STRING, target)
+    strange = _STRANGE.get(target)
 
     def attempt(values: pa.Array) -> Vector:
         try:
@@ -71,10 +76,20 @@ def _reading(target: pa.DataType, pattern: str, read: Callable[[pa.Array], Vecto
             return exact(values)
 
     def kernel(values: pa.Array) -> Vector:
+        if strange and not _has(values, strange):
+            try:
+                return read(values)
+            except pa.ArrowInvalid:
+                pass
         usual = mask_of(pc.match_substring_regex(values, pattern))
         return mixed(values, usual, attempt, exact)
 
     return kernel
+
+
+def _has(values: pa.Array, characters: bytes) -> bool:
+    text = text_bytes(values)
+    return any(bool((text == character).any()) for character in characters)
 
 
 def _decimal_from_text(target: pa.DataType) -> Kernel:
@@ -98,11 +113,39 @@ def to_text(source: pa.DataType) -> Kernel | None:
         return lambda values: Vector(values.cast(STRING))
     if is_decimal(source) and source.scale <= 6:  # smaller numbers get an exponent
         return lambda values: Vector(values.cast(STRING))
+    if is_floating(source):
+        return _writing_floating(source)
     if source == DATE:
         return _writing(DATE, 1, lambda values: Vector(values.cast(STRING)))
     if source == TIMESTAMP:
         return _writing(TIMESTAMP, MICROS_PER_DAY, _write_timestamps)
     return None
+
+
+def _writing_floating(source: pa.DataType) -> Kernel:
+    """Without an exponent from 1E-3 to 1E7. Of the REALs, powers of two are left to the reference:
+    their shortest digits are not always the nearest ones."""
+    exact = exact_cast(source, STRING)
+
+    def kernel(values: pa.Array) -> Vector:
+        x = numbers(values)
+        size = np.abs(x)
+        plain = ((size >= 1e-3) & (size < 1e7)) | (x == 0)
+        if source == REAL:
+            plain &= np.frexp(size)[0] != 0.5
+        return mixed(values, plain, _write_plain, exact)
+
+    return kernel
+
+
+def _write_plain(values: pa.Array) -> Vector:
+    text = values.cast(STRING)
+    x = numbers(values)
+    whole = x == np.trunc(x)
+    if not whole.any():
+        return Vector(text)
+    pointed = pc.binary_join_element_wise(text, ".0", "")
+    return Vector(pc.if_else(pa.array(whole), pointed, text))
 
 
 _FIRST, _LAST = days_from_civil(1, 1, 1), days_from_civil(10_000, 1, 1)
@@ -125,5 +168,5 @@ def _write_timestamps(values: pa.Array) -> Vector:
     x = numbers(values)
     if not np.any(x % 1_000_000):
         return Vector(values.cast(pa.timestamp("s"), safe=False).cast(STRING))
-    text = values.cast(STRING)
-    return Vector(pc.replace_substring_regex(text, r"\.?0*\z", ""))
+    shortened = pc.ascii_rtrim(values.cast(STRING), characters="0")
+    return Vector(pc.ascii_rtrim(shortened, characters="."))

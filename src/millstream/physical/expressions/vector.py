@@ -50,6 +50,15 @@ def numbers(values: pa.Array | pa.Scalar) -> Numbers:
     return found
 
 
+def text_bytes(values: pa.Array) -> npt.NDArray[np.int8]:
+    """The bytes of all texts one after the other, and perhaps some that lie under a NULL."""
+    _, offsets, data = values.buffers()
+    if data is None or not len(values):
+        return np.zeros(0, np.int8)
+    ends = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4)
+    return np.frombuffer(data, np.int8)[ends[0] : ends[-1]]
+
+
 def from_numbers(values: Numbers, type: pa.DataType, *nulls_of: pa.Array | pa.Scalar) -> pa.Array:
     """Numbers as an array of `type`, NULL where one of the other arrays is."""
     stored = np.ascontiguousarray(values, _NUMPY[type])
