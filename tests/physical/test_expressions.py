@@ -285,6 +285,17 @@ def test_a_users_function_is_called_for_the_rows_that_need_it() -> None:
         assert function.rows == [a for a, b in rows if b == wanted]
 
 
+def test_a_part_that_occurs_twice_is_evaluated_once() -> None:
+    function = Recorded(_refusing)
+    between = of("and", of(">=", F, lit(1)), of("<=", F, lit(8)))
+    compiled = compile_expression(between, ONE, user(function))
+    evaluated(compiled, ONE, [(1,), (5,), (9,)])
+    assert function.calls == [3]
+    assert_agree(between, ONE, NUMBERS, user(_refusing))
+    zero, negative = (of("+", D, of("*", lit(z), D)) for z in (0.0, -0.0))
+    assert_agree(of("if", B, zero, negative), SCHEMA, ROWS)
+
+
 def test_a_users_function_does_not_see_rows_whose_arguments_failed() -> None:
     schema = schema_of(INT, INT)
     a, b = (field.column for field in schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ from millstream.physical.expressions.nodes import (
     Failing,
     Frame,
     Node,
+    Shared,
 )
 from millstream.physical.expressions.user_functions import UserCall
 from millstream.physical.expressions.vector import Vector, as_array
@@ -51,7 +53,8 @@ def compile_expression(
     expression: Expression, schema: Schema, functions: Mapping[str, UserFunction]
 ) -> Compiled:
     """The expression over rows of the schema, ready for any number of batches."""
-    return Compiled(expression, schema, functions, _Compiler(schema, functions).node(expression))
+    root = _Compiler(expression, schema, functions).node(expression)
+    return Compiled(expression, schema, functions, root)
 
 
 class Compiled:
@@ -90,12 +93,28 @@ class Compiled:
 
 
 class _Compiler:
-    def __init__(self, schema: Schema, user: Mapping[str, UserFunction]) -> None:
+    def __init__(
+        self, expression: Expression, schema: Schema, user: Mapping[str, UserFunction]
+    ) -> None:
         self._schema = schema
         self._positions = {field.key: position for position, field in enumerate(schema)}
         self._user = user
+        # By their text: as values, Literal(0.0) and Literal(-0.0) are equal.
+        self._occurrences = Counter(repr(part) for part in walk(expression))
+        self._shared: dict[str, Node] = {}
 
     def node(self, expression: Expression) -> Node:
+        """The node of a part; one node for all occurrences of it, where it is a computation."""
+        text = repr(expression)
+        if text in self._shared:
+            return self._shared[text]
+        node = self._made(expression)
+        computed = not isinstance(node, ColumnNode | Constant)
+        if computed and self._occurrences[text] > 1 and is_deterministic(expression):
+            node = self._shared[text] = Shared(node)
+        return node
+
+    def _made(self, expression: Expression) -> Node:
         match expression:
             case Column(key=key, type=type):
                 return ColumnNode(self._positions[key], type)

@@ -26,11 +26,12 @@ Kernel: TypeAlias = Callable[..., Vector]
 class Frame:
     """A batch of rows: its columns, taken only as they are asked for, and its length."""
 
-    __slots__ = ("columns", "length")
+    __slots__ = ("columns", "known", "length")
 
     def __init__(self, columns: Sequence[pa.Array], length: int) -> None:
         self.columns = columns
         self.length = length
+        self.known: dict[Shared, Vector] = {}  # what was evaluated for these rows
 
     def rows(self, indices: npt.NDArray[np.int64]) -> Frame:
         """Some of the rows, by their numbers."""
@@ -167,6 +168,22 @@ class AlwaysNull(Node):
         for argument in self.arguments:
             failed = either(failed, argument.run(frame).failed)
         return Vector(pa.nulls(frame.length, self.type), failed)
+
+
+class Shared(Node):
+    """A part that occurs more than once in an expression, evaluated once for the same rows."""
+
+    def __init__(self, node: Node) -> None:
+        self.type = node.type
+        self.inputs = node.inputs
+        self.guarded = node.guarded
+        self._node = node
+
+    def run(self, frame: Frame) -> Vector:
+        vector = frame.known.get(self)
+        if vector is None:
+            vector = frame.known[self] = self._node.run(frame)
+        return vector
 
 
 class Attempt(Node):
