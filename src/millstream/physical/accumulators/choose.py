@@ -14,12 +14,14 @@ from millstream.physical.accumulators.distinct import Distinct
 from millstream.physical.accumulators.doubles import DoubleSum
 from millstream.physical.accumulators.extremes import Extreme
 from millstream.physical.accumulators.general import Chosen, General, is_chosen
+from millstream.physical.accumulators.moments import Moment
 from millstream.physical.accumulators.sums import ExactSum
 from millstream.physical.accumulators.user import Incremental, Recomputed
 from millstream.physical.accumulators.words import Layout, has_word, may_be_absent
 from millstream.types import DOUBLE
 
-_OVER_WORDS = ("count", "count_if", "sum", "avg")
+_MOMENTS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
+_OVER_WORDS = ("count", "count_if", "sum", "avg", *_MOMENTS)
 _SAME_IF_DISTINCT = ("min", "max", "min_by", "max_by", "bool_and", "bool_or", "first")
 
 
@@ -48,6 +50,8 @@ def _over_all(call: AggregateCall, fifo: bool) -> Accumulator:
         case "sum" | "avg":
             average = call.function == "avg"
             return DoubleSum(average) if call.type == DOUBLE else ExactSum(call)
+        case "var_samp" | "var_pop" | "stddev_samp" | "stddev_pop":
+            return Moment(call.function)
         case "min" | "max" if has_word(call.type):
             return Extreme(call, fifo=fifo)
     return Chosen(call) if is_chosen(call) else General(call)

@@ -69,6 +69,8 @@ class DoubleState(Accumulator):
         """Before events are taken in, have all the digits that they and their sums need."""
         lowest, highest, light = exact.span(words, delta)
         if highest < 0:
+            if self._digits[0].limbs.shape[1]:
+                return
             lowest, highest = _ONE, _ONE
         low = lowest // exact.DIGIT
         top = highest // exact.DIGIT + (3 if light else 5)

@@ -34,10 +34,13 @@ def is_finite(word: int) -> bool:
 
 
 @njit(cache=True, inline="always")
-def position(word: int) -> int:
-    """Of the lowest bit of a finite double, in units of 2**-1074."""
+def parts(word: int) -> tuple[int, int]:
+    """The absolute value of a finite double is the first times 2 to the second, in units of
+    2**-1074."""
     bits = word if word >= 0 else word ^ _MAGNITUDE
-    return max(((bits >> 52) & 0x7FF) - 1, 0)
+    exponent = (bits >> 52) & 0x7FF
+    fraction = bits & _FRACTION
+    return (fraction | _HIDDEN, exponent - 1) if exponent else (fraction, 0)
 
 
 @njit(cache=True)
@@ -46,7 +49,7 @@ def span(words: Ints, delta: Ints) -> tuple[int, int, bool]:
     lowest, highest, light = 4096, -1, True
     for i in range(len(words)):
         if is_finite(words[i]) and words[i] != 0:
-            place = position(words[i])
+            place = parts(words[i])[1]
             lowest, highest = min(lowest, place), max(highest, place)
             light &= -LIGHT <= delta[i] <= LIGHT
     return lowest, highest, light
@@ -55,13 +58,8 @@ def span(words: Ints, delta: Ints) -> tuple[int, int, bool]:
 @njit(cache=True, inline="always")
 def add_double(limbs: Ints, g: int, low: int, word: int, delta: int) -> None:
     """Add a finite double, delta times, to row g; |delta| is below SMALL."""
-    bits = word if word >= 0 else word ^ _MAGNITUDE
-    exponent = (bits >> 52) & 0x7FF
-    mantissa = bits & _FRACTION
-    if exponent:
-        mantissa |= _HIDDEN
-        exponent -= 1
-    add_digits(limbs, g, low, mantissa, exponent, -delta if bits < 0 else delta)
+    mantissa, place = parts(word)
+    add_digits(limbs, g, low, mantissa, place, -delta if word < 0 else delta)
 
 
 @njit(cache=True, inline="always")
@@ -78,19 +76,14 @@ def add_digits(limbs: Ints, g: int, low: int, mantissa: int, place: int, delta: 
 def add_often(limbs: Ints, g: int, low: int, word: int, delta: int) -> None:
     """Add a finite double any number of times to any row, and leave it settled."""
     settle(limbs, g)
-    bits = word if word >= 0 else word ^ _MAGNITUDE
-    exponent = (bits >> 52) & 0x7FF
-    mantissa = bits & _FRACTION
-    if exponent:
-        mantissa |= _HIDDEN
-        exponent -= 1
-    sign = -1 if (bits < 0) != (delta < 0) else 1
+    mantissa, place = parts(word)
+    sign = -1 if (word < 0) != (delta < 0) else 1
     rest = abs(delta)
     while rest:
-        add_digits(limbs, g, low, mantissa, exponent, sign * (rest & (SMALL - 1)))
+        add_digits(limbs, g, low, mantissa, place, sign * (rest & (SMALL - 1)))
         settle(limbs, g)
         rest >>= 20
-        exponent += 20
+        place += 20
 
 
 @njit(cache=True)
