@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from millstream.logical.aggregates import lookup
 from millstream.logical.elements import Row, row_key
 from millstream.logical.evaluate import UserAggregate
-from millstream.logical.expressions import AggregateCall, Column
+from millstream.logical.expressions import AggregateCall, Column, Literal
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.physical.accumulators import Accumulator, accumulator
 from millstream.types import (
@@ -32,7 +32,7 @@ from millstream.types import (
     is_array,
     is_decimal,
 )
-from millstream.values import NAN, round_real, to_arrow
+from millstream.values import NAN, round_real, to_arrow, to_plain
 
 GROUPS = 4
 LARGEST = 1.7976931348623157e308
@@ -139,7 +139,12 @@ def _interleaved(draw: st.DrawFn, comings: list[Event], goings: list[Event]) -> 
 
 
 def _items(call: AggregateCall) -> st.SearchStrategy[Item]:
-    arguments = st.tuples(*(values(argument.type) for argument in call.arguments))
+    arguments = st.tuples(
+        *(
+            st.just(argument.value) if isinstance(argument, Literal) else values(argument.type)
+            for argument in call.arguments
+        )
+    )
     order = st.tuples(*(values(expression.type) for expression in call.order))
     item = st.tuples(order, arguments)
     return st.none() | item if call.filter is not None else item
@@ -240,7 +245,6 @@ def check(
     *,
     fifo: bool = False,
     user: Mapping[str, UserAggregate] | None = None,
-    same: Any = None,
 ) -> None:
     """Require that an accumulator gives what the definition says, after every segment."""
     user = user or {}
@@ -255,7 +259,7 @@ def check(
         run.upheave(script.upheavals[number], number + len(events))
         taken = script.segments[first:last]
         count = sum(map(len, taken))
-        _step(run, taken, [word[before : before + count] for word in words], live, same)
+        _step(run, taken, [word[before : before + count] for word in words], live)
         before += count
 
 
@@ -264,7 +268,6 @@ def _step(
     segments: list[list[Event]],
     words: list[np.ndarray],
     live: list[list[Item]],
-    same: Any,
 ) -> None:
     events = [event for segment in segments for event in segment]
     group = np.array([run.number[event.group] for event in events], np.int64)
@@ -276,7 +279,7 @@ def _step(
     assert answer.values.type == run.call.type
     assert len(answer.values) == len(segments)
     assert run.accumulator.nbytes >= 0
-    given = _plain(answer.values)
+    given = to_plain(answer.values, run.call.type)
     for j, segment in enumerate(by_group):
         items = live[segment[0].group]
         for event in sorted(segment, key=lambda event: -event.delta):
@@ -290,13 +293,7 @@ def _step(
             assert given[j] is None
         else:
             assert not failed, answer.messages
-            assert (same or identical)(given[j], wanted), (given[j], wanted, items)
-
-
-def _plain(array: pa.Array) -> list[Any]:
-    from millstream.values import to_plain
-
-    return to_plain(array, array.type)
+            assert identical(given[j], wanted), (given[j], wanted, items)
 
 
 def identical(a: Any, b: Any) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.logical.expressions import AggregateCall
+from millstream.logical.expressions import AggregateCall, Literal
 from millstream.types import (
     BIGINT,
     BINARY,
@@ -27,6 +29,13 @@ MONEY = decimal_type(10, 2)
 LONG = decimal_type(38, 4)
 ORDERED = [BOOLEAN, INT, BIGINT, REAL, DOUBLE, DATE, TIMESTAMP, INTERVAL, MONEY]
 OTHER = [STRING, BINARY, LONG, pa.list_(INT)]
+
+
+def at_share(share: float, *, distinct: bool = False) -> AggregateCall:
+    """QUANTILE with a share that is written in the query."""
+    call = call_of("quantile", DOUBLE, DOUBLE, distinct=distinct)
+    return replace(call, arguments=(call.arguments[0], Literal(share, DOUBLE)))
+
 
 CALLS = [
     call_of("count"),
@@ -49,6 +58,8 @@ CALLS = [
     call_of("last", STRING, filtered=True, order=(DOUBLE,)),
     call_of("last", INT, distinct=True, order=(INT,)),
     call_of("quantile", DOUBLE, DOUBLE),
+    *(at_share(share) for share in (0.0, 0.3, 1.0, 1.5)),
+    at_share(0.75, distinct=True),
     *(call_of(name, DOUBLE) for name in ("var_samp", "var_pop", "stddev_samp", "stddev_pop")),
     *(call_of("count", type, distinct=True) for type in (*ORDERED, *OTHER)),
     call_of("count", STRING, INT, distinct=True),

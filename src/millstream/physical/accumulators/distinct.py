@@ -7,7 +7,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from millstream.logical.elements import row_key
+from millstream.logical.expressions import AggregateCall
 from millstream.physical.accumulators.accumulator import Accumulator, Answer
+from millstream.physical.accumulators.counts import CountRows
+from millstream.physical.accumulators.rows import CODES, RowPool
 from millstream.physical.accumulators.sorted_groups import SortedGroups
 from millstream.physical.accumulators.words import Layout, missing
 from millstream.physical.batch import Ints, Mask, State
@@ -29,7 +33,7 @@ class Distinct(Accumulator):
         included: Mask | None,
         length: int,
     ) -> list[Ints]:
-        return self._layout.encode(arguments[0], missing(arguments, included))
+        return self._layout.encode(arguments[0], missing(arguments[:1], included))
 
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
         crossings = self._set.crossings(group, words[0], *self._layout.flags(words), delta)
@@ -57,3 +61,38 @@ class Distinct(Accumulator):
     def restore(self, state: State) -> None:
         self._set.restore(state["set"])
         self._inner.restore(state["inner"])
+
+
+class DistinctRows(Distinct):
+    """COUNT(DISTINCT x, …) of values that are not words: a set of codes of rows."""
+
+    def __init__(self, call: AggregateCall) -> None:
+        super().__init__(CountRows(), CODES)
+        self._pool = RowPool([argument.type for argument in call.arguments], row_key)
+
+    def encode(
+        self,
+        arguments: Sequence[pa.Array],
+        order: Sequence[pa.Array],
+        included: Mask | None,
+        length: int,
+    ) -> list[Ints]:
+        return [self._pool.encode(arguments, missing(arguments, included), length)]
+
+    @property
+    def crowded(self) -> bool:
+        return self._pool.crowded
+
+    def retain(self, words: Sequence[Sequence[Ints]]) -> None:
+        self._pool.retain([*(piece[0] for piece in words), self._set.values()])
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self._pool.nbytes
+
+    def save(self) -> State:
+        return {**super().save(), "pool": self._pool.save()}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._pool.restore(state["pool"])
