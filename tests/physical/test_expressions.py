@@ -149,6 +149,50 @@ def test_functions_of_three_arguments(name: str) -> None:
             assert_agree(some, schema, few)
 
 
+PATTERNS = [
+    *(
+        "a",
+        "^a",
+        "b$",
+        "^abc$",
+        "a.c",
+        "a|€",
+        "^(a|b)c?",
+        "[a-c]+",
+        "[^a-c]",
+        "a\\.b",
+        "^$",
+        "",
+        "(",
+    ),
+    *(
+        "a++",
+        "a*?",
+        "c$|b",
+        "\\$",
+        "\\\\$",
+        "\\d",
+        "(?i)A",
+        "a{2}",
+        "b$\n",
+        "\\%",
+        "*a",
+        "[z-a]",
+        "x|",
+    ),
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_regular_expressions(pattern: str) -> None:
+    schema = schema_of(STRING, STRING)
+    text, column = (field.column for field in schema)
+    texts = [*TEXTS, "b\n", "ab\n\n", "$", "a\\", "x$y", "٣", "A"]
+    rows = [(value, pattern) for value in texts]
+    assert_agree(of("rlike", text, lit(pattern)), schema, rows)
+    assert_agree(of("rlike", text, column), schema, rows)
+
+
 def test_repeat() -> None:
     schema = schema_of(STRING, INT)
     rows = list(itertools.product(TEXTS, [0, 1, 3, -2, None]))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millstream.logical import functions
 from millstream.logical.elements import Row
-from millstream.logical.evaluate import UserFunction, evaluator, is_deterministic
+from millstream.logical.evaluate import Evaluator, UserFunction, evaluator, is_deterministic
 from millstream.logical.expressions import (
     AggregateCall,
     Call,
@@ -60,7 +60,7 @@ def compile_expression(
 class Compiled:
     """An expression that evaluates whole batches."""
 
-    __slots__ = ("_expression", "_functions", "_root", "_schema", "inputs", "type")
+    __slots__ = ("_expression", "_functions", "_reference", "_root", "_schema", "inputs", "type")
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Compiled:
         self._schema = schema
         self._functions = functions
         self._root = root
+        self._reference: Evaluator | None = None
 
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> Vector:
         """The values for a batch; of the columns only those at `inputs` are looked at."""
@@ -85,8 +86,10 @@ class Compiled:
 
     def message(self, row: Row) -> str:
         """Why a row failed, in the words of the reference."""
+        if self._reference is None:
+            self._reference = evaluator(self._expression, self._schema, self._functions)
         try:
-            evaluator(self._expression, self._schema, self._functions)(row)
+            self._reference(row)
         except FAILURES as error:
             return str(error)
         return unrepresentable(self.type)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.logical.functions import Signature
+from millstream.logical.functions import Signature, lookup
 from millstream.physical.expressions import decimals, rounding
 from millstream.physical.expressions.arithmetic import Builder
 from millstream.physical.expressions.by_distinct import by_distinct
 from millstream.physical.expressions.mixing import mixed
 from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
 from millstream.physical.expressions.vector import (
+    Mask,
     Vector,
     failing,
     from_numbers,
@@ -120,7 +122,7 @@ def _whole(cut: Callable[[Any], Any], cut_decimals: Callable[[Any], Any]) -> Bui
 
 
 def _round(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    value, *rest = arguments
+    _, *rest = arguments
     if rest and not isinstance(rest[0], Constant):
         return None
     digits = rest[0].plain if rest and isinstance(rest[0], Constant) else 0
@@ -129,7 +131,7 @@ def _round(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
     if is_decimal(type):
         return _round_decimals(type, digits, signature.result)
     if is_floating(type):
-        return _round_floating(value, digits, arguments, signature)
+        return _round_floating(signature, arguments, digits)
     return _round_integers(digits, signature.result)
 
 
@@ -160,43 +162,32 @@ def _round_integers(digits: int, result: pa.DataType) -> Kernel | None:
     return kernel
 
 
-def _round_floating(
-    value: Node, digits: int, arguments: Sequence[Node], signature: Signature
-) -> Kernel | None:
-    """Doubles of 15 digits and more, and what is not finite, by the reference."""
+def _round_floating(signature: Signature, arguments: Sequence[Node], digits: int) -> Kernel | None:
+    """Doubles of 15 digits and more are for the reference, unless they have no fraction."""
+    type = signature.result
     if abs(digits) > rounding.MOST_DIGITS:
         return None
 
-    def meaning(number: float) -> Any:
-        return _reference_round(signature, number, digits)
+    reference = lookup("round")
+    assert reference is not None
+    meaning = partial(reference.evaluate, signature)
+    exact = by_distinct(meaning, [ColumnNode(0, type), *arguments[1:]], type, strict=True)
 
-    exact = by_distinct(meaning, [ColumnNode(0, value.type)], signature.result, strict=True)
-
-    def fast(values: pa.Array) -> Vector:
+    def rounded(values: pa.Array) -> tuple[pa.Array, Mask]:
         x = numbers(values).astype(np.float64, copy=False)
-        rounded, _ = rounding.round_half_up(x, digits)
-        return Vector(from_numbers(rounded, signature.result, values))
+        result, sure = rounding.round_half_up(x, digits)
+        kept = ~np.isfinite(x)
+        if digits >= 0:
+            kept |= np.abs(x) >= 2.0**52
+        return from_numbers(np.where(kept, x, result), type, values), sure | kept
 
     def kernel(values: pa.Array, *_: pa.Scalar) -> Vector:
-        x = numbers(values).astype(np.float64, copy=False)
-        rounded, sure = rounding.round_half_up(x, digits)
-        unchanged = ~np.isfinite(x)
-        if digits >= 0:
-            unchanged |= np.abs(x) >= 2.0**52
-        if (sure | unchanged).all():
-            result = np.where(unchanged, x, rounded)
-            return Vector(from_numbers(result, signature.result, values))
-        return mixed(values, sure, fast, exact)
+        result, sure = rounded(values)
+        if sure.all():
+            return Vector(result)
+        return mixed(values, sure, lambda part: Vector(rounded(part)[0]), exact)
 
     return kernel
-
-
-def _reference_round(signature: Signature, value: Any, digits: int) -> Any:
-    from millstream.logical.functions import lookup
-
-    function = lookup("round")
-    assert function is not None
-    return function.evaluate(signature, value, digits)
 
 
 KERNELS: dict[str, Builder] = {

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from millstream.logical.functions import Signature
 from millstream.physical.expressions.arithmetic import Builder
 from millstream.physical.expressions.by_distinct import Meaning, by_distinct
-from millstream.physical.expressions.like import like_kernel
 from millstream.physical.expressions.mixing import mixed
 from millstream.physical.expressions.nested import reverse_arrays
 from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
+from millstream.physical.expressions.patterns import like_kernel, rlike_kernel
 from millstream.physical.expressions.vector import Vector, mask_of, null_scalar, text_bytes
 from millstream.types import BINARY, INT, STRING, is_array
 
@@ -264,6 +264,7 @@ KERNELS: dict[str, Builder] = {
     "endswith": _of_text(lambda part: lambda values: pc.ends_with(values, part)),
     "contains": _of_text(lambda part: lambda values: pc.match_substring(values, part)),
     "like": like_kernel,
+    "rlike": rlike_kernel,
     "position": _position,
     "split_part": _of_text(_split_part),
     "lpad": _of_text(_padded(pc.utf8_lpad)),

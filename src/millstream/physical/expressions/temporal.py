@@ -105,6 +105,7 @@ _ARROW_PARTS: dict[str, Callable[[Any], Any]] = {
     "day": pc.day,
     "weekday": pc.day_of_week,
     "dayofyear": pc.day_of_year,
+    "weekofyear": pc.iso_week,
 }
 
 _FAR = 10_000_000  # days, well within Arrow's calendar
@@ -175,18 +176,30 @@ _TRUNCATIONS: dict[str, Callable[[Any], Any]] = {
 _EARLIEST = -(2**63) + 366 * MICROS_PER_DAY  # nothing later is truncated to before all time
 
 
+_MONTHLY = {
+    **dict.fromkeys(("year", "yyyy", "yy"), "year"),
+    "quarter": "quarter",
+    **dict.fromkeys(("month", "mon", "mm"), "month"),
+}
+
+
 def _date_trunc(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
     unit, instant = arguments
     if not isinstance(unit, Constant) or isinstance(instant, Constant):
         return None
-    truncate = _TRUNCATIONS.get(str(unit.plain).lower())
+    word = str(unit.plain).lower()
+    truncate = _TRUNCATIONS.get(word)
     if truncate is None:
         return None
+    monthly = _MONTHLY.get(word)
 
     def kernel(_: pa.Scalar, values: pa.Array) -> Vector:
         micros = numbers(values)
-        if len(micros) and micros.min() < _EARLIEST:
+        least, most = (int(micros.min()), int(micros.max())) if len(micros) else (0, 0)
+        if least < _EARLIEST:
             raise pa.ArrowInvalid("for the reference")
+        if monthly and least // MICROS_PER_DAY > -_FAR and most // MICROS_PER_DAY < _FAR:
+            return Vector(pc.floor_temporal(values, unit=monthly))
         return Vector(from_numbers(truncate(micros), TIMESTAMP, values))
 
     return kernel

@@ -1,4 +1,8 @@
-"""LIKE with a constant pattern: a comparison, a search, or a regular expression of Arrow's."""
+"""LIKE and RLIKE with a constant pattern.
+
+A LIKE is a comparison, a search, or a regular expression of Arrow's (which are RE2's). An RLIKE is
+Arrow's if it has only parts that mean the same in Python and in RE2.
+"""
 
 from __future__ import annotations
 
@@ -68,13 +72,44 @@ def _matching(pieces: list[Any]) -> Callable[[Any], Any]:
 
 def _regular(piece: Any) -> str:
     if isinstance(piece, str):
-        return (
-            re.sub(r"([^\w\s]|_)", r"\\\1", piece, flags=re.ASCII)
-            if piece.isascii()
-            else _hex(piece)
-        )
+        return "".join(rf"\x{{{ord(character):x}}}" for character in piece)
     return ".*" if piece is _ANY else "."
 
 
-def _hex(text: str) -> str:
-    return "".join(rf"\x{{{ord(character):x}}}" for character in text)
+# --- RLIKE ------------------------------------------------------------------------------------
+
+# Letters and signs that stand for themselves, the point, classes of letters and digits, groups,
+# alternatives and simple repetitions; a `$` only at the very end.
+_COMMON = re.compile(
+    r"""(?P<body>\^?(?:
+        [A-Za-z0-9\ _/:@,;=&%\#"'<>~!-]
+      | \\[.\\/+*?()|^$-]
+      | \.
+      | \[\^?(?:[A-Za-z0-9_](?:-[A-Za-z0-9])?)+\]
+      | [|()]
+      | (?<=[A-Za-z0-9.\])])[*+?](?![*+?])
+    )*)(?P<end>\$)?""",
+    re.VERBOSE,
+)
+
+
+def rlike_kernel(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    text, node = arguments
+    if isinstance(text, Constant) or not isinstance(node, Constant):
+        return None
+    pattern = node.plain
+    assert isinstance(pattern, str)
+    parts = _COMMON.fullmatch(pattern)
+    if parts is None or not _compiles(pattern) or (parts["end"] and "|" in pattern):
+        return None
+    # Python's `$` may stand before a last newline.
+    expression = parts["body"] + (r"\n?\z" if parts["end"] else "")
+    return lambda values, _: Vector(pc.match_substring_regex(values, expression))
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
