@@ -137,7 +137,7 @@ def fits_reference(expression: Expression) -> bool:
 
 @given(expressions(), REPEATED)
 @settings(
-    max_examples=int(EXAMPLES or 400),
+    max_examples=int(EXAMPLES or 250),
     derandomize=EXAMPLES is None,
     database=None,
     deadline=None,

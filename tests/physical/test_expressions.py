@@ -335,6 +335,10 @@ def test_a_part_that_occurs_twice_is_evaluated_once() -> None:
     compiled = compile_expression(between, ONE, user(function))
     evaluated(compiled, ONE, [(1,), (5,), (9,)])
     assert function.calls == [3]
+    chosen = of("case", of(">", F, lit(4)), F, of("is null", F), lit(0), F)
+    evaluated(compile_expression(chosen, ONE, user(function)), ONE, [(1,), (5,), (None,)])
+    assert function.calls == [3, 3]
+    assert_agree(chosen, ONE, NUMBERS, user(_refusing))
     assert_agree(between, ONE, NUMBERS, user(_refusing))
     zero, negative = (of("+", D, of("*", lit(z), D)) for z in (0.0, -0.0))
     assert_agree(of("if", B, zero, negative), SCHEMA, ROWS)

@@ -26,7 +26,7 @@ from millstream.physical.expressions.vector import (
     null_where,
     present,
 )
-from millstream.types import is_array, is_atomic, is_floating, is_struct
+from millstream.types import BOOLEAN, is_atomic, is_floating
 from millstream.values import is_nan
 
 Comparison: TypeAlias = Callable[[pa.Array, pa.Array], pa.Array]
@@ -170,13 +170,19 @@ def _positive_zero(values: pa.Array) -> pa.Array:
     return pc.add(values, pa.scalar(0, values.type))
 
 
-def _extreme(name: str) -> Callable[[Signature, Sequence[Node]], Kernel | None]:
-    """GREATEST or LEAST: the first of the extreme values; NULLs are passed over."""
+def _extreme(name: str, arrow: str) -> Callable[[Signature, Sequence[Node]], Kernel | None]:
+    """GREATEST or LEAST: the first of the extreme values; NULLs are passed over.
+
+    Arrow passes over NaN too, and has no extremes of BOOLEAN.
+    """
+    call = pc.get_function(arrow).call
 
     def build(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
         type = signature.result
-        if is_array(type) or is_struct(type) or pa.types.is_null(type):
+        if not is_atomic(type):
             return None
+        if not is_floating(type) and type != BOOLEAN:
+            return lambda *values: Vector(call(list(values)))
         beyond = (_FLOATING if is_floating(type) else _PLAIN)[name]
 
         def kernel(*values: pa.Array) -> Vector:
@@ -233,7 +239,7 @@ KERNELS: dict[str, Callable[[Signature, Sequence[Node]], Kernel | None]] = {
     "isnan": _is_nan,
     "not": _not,
     "in": _in,
-    "greatest": _extreme(">"),
-    "least": _extreme("<"),
+    "greatest": _extreme(">", "max_element_wise"),
+    "least": _extreme("<", "min_element_wise"),
     "nullif": _nullif,
 }

@@ -26,16 +26,30 @@ Kernel: TypeAlias = Callable[..., Vector]
 class Frame:
     """A batch of rows: its columns, taken only as they are asked for, and its length."""
 
-    __slots__ = ("columns", "known", "length")
+    __slots__ = ("columns", "known", "length", "rows_of")
 
     def __init__(self, columns: Sequence[pa.Array], length: int) -> None:
         self.columns = columns
         self.length = length
         self.known: dict[Shared, Vector] = {}  # what was evaluated for these rows
+        self.rows_of: tuple[Frame, npt.NDArray[np.int64]] | None = None  # where they were taken
 
     def rows(self, indices: npt.NDArray[np.int64]) -> Frame:
         """Some of the rows, by their numbers."""
-        return Frame(_Taken(self.columns, pa.array(indices)), len(indices))
+        frame = Frame(_Taken(self.columns, pa.array(indices)), len(indices))
+        frame.rows_of = self, indices
+        return frame
+
+    def evaluated(self, node: Shared) -> Vector | None:
+        """What the node gave for these rows, or for a batch that they were taken from."""
+        vector = self.known.get(node)
+        if vector is None and self.rows_of is not None:
+            frame, indices = self.rows_of
+            vector = frame.evaluated(node)
+            if vector is not None:
+                failed = None if vector.failed is None else vector.failed[indices]
+                vector = self.known[node] = Vector(vector.values.take(pa.array(indices)), failed)
+        return vector
 
 
 class _Taken(Sequence[pa.Array]):
@@ -180,7 +194,7 @@ class Shared(Node):
         self._node = node
 
     def run(self, frame: Frame) -> Vector:
-        vector = frame.known.get(self)
+        vector = frame.evaluated(self)
         if vector is None:
             vector = frame.known[self] = self._node.run(frame)
         return vector
