@@ -1,26 +1,18 @@
-"""Data of any kind that people have in memory, as the elements of a stream."""
+"""Data of any kind that people have in memory, as an Arrow table."""
 
 from __future__ import annotations
 
 import datetime
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from millstream import types
-from millstream.catalog import Stream
 from millstream.errors import BindError, DataError
-from millstream.logical.elements import Element
-from millstream.logical.plan import Field, Lifetime, Schema
-from millstream.logical.time import INFINITY, plus
+from millstream.logical.plan import Field, Schema
 from millstream.names import Name
 from millstream.sql.scope import check_name
-from millstream.values import to_plain
-
-# INFINITY where time is a TIMESTAMP: the largest that other systems can read.
-LAST_TIMESTAMP = 253_402_300_799_999_999
 
 
 def table_of(data: object, schema: Schema | None, stream: str) -> pa.Table:
@@ -99,11 +91,11 @@ def _rows_of_mappings(
         keys.update(dict.fromkeys(row))
     if schema is None:
         return list(keys), [tuple(row.get(key) for key in keys) for row in rows]
-    found = [_column_named(list(keys), field.name, stream) for field in schema]
+    found = [column_in_data(list(keys), field.name, stream) for field in schema]
     return [f.name for f in schema], [tuple(row.get(key) for key in found) for row in rows]
 
 
-def _column_named(names: list[str], wanted: str, stream: str) -> str:
+def column_in_data(names: list[str], wanted: str, stream: str) -> str:
     """The name in the data of a declared column: the same, or the only one but for case."""
     if wanted in names:
         return wanted
@@ -169,70 +161,3 @@ def check_columns(columns: Schema, stream: str) -> None:
             check_name(Name(column.name))
         except BindError as error:
             raise DataError(f'stream "{stream}": {error.diagnostic.message}') from None
-
-
-def elements_of(stream: Stream, table: pa.Table) -> list[Element]:
-    """The rows of a table as elements, in the stream's order: by time, then as they stand."""
-    columns = []
-    for field in stream.columns:
-        column = table.column(_column_named(table.column_names, field.name, stream.name))
-        _check_whole_microseconds(stream, field, column)
-        try:
-            columns.append(to_plain(column, field.type))
-        except (ValueError, pa.ArrowException) as error:
-            raise DataError(
-                f'stream "{stream.name}", column "{field.name}" is not '
-                f"{types.sql_name(field.type)}: {error}"
-            ) from None
-    rows = list(zip(*columns, strict=True)) if columns else []
-    names = [field.name for field in stream.columns]
-    _check_not_null(stream, rows)
-    if not stream.time:
-        return _at_arrival(rows)
-    start = names.index(stream.time[0])
-    end = names.index(stream.time[1]) if stream.lifetime is Lifetime.INTERVAL else None
-    elements = []
-    for number, row in enumerate(rows, 1):
-        where = f'stream "{stream.name}", row {number}'
-        if row[start] is None:
-            raise DataError(f'{where}: the time column "{stream.time[0]}" is NULL')
-        if row[start] >= INFINITY:
-            raise DataError(f'{where}: the time in column "{stream.time[0]}" is too large')
-        if end is None:
-            elements.append(Element(row, row[start], plus(row[start], 1)))
-            continue
-        until = INFINITY if row[end] is None or row[end] == LAST_TIMESTAMP else row[end]
-        if until <= row[start]:
-            when = "where it begins" if until == row[start] else "before it begins"
-            raise DataError(f"{where}: the row is valid to {row[end]}, {when}")
-        elements.append(Element(row, row[start], until))
-    return sorted(elements, key=lambda element: element.start)
-
-
-def _check_whole_microseconds(stream: Stream, field: Field, column: pa.ChunkedArray) -> None:
-    if not (pa.types.is_timestamp(column.type) and column.type.unit == "ns"):
-        return
-    for number, value in enumerate(column.cast(pa.int64()).to_pylist(), 1):
-        if value is not None and value % 1000:
-            raise DataError(
-                f'stream "{stream.name}", column "{field.name}", row {number}: the time has '
-                "nanoseconds that are not whole microseconds",
-                help="round it to microseconds first",
-            )
-
-
-def _check_not_null(stream: Stream, rows: list[tuple[Any, ...]]) -> None:
-    required = [i for i, field in enumerate(stream.columns) if not field.nullable]
-    for number, row in enumerate(rows, 1):
-        for index in required:
-            if row[index] is None:
-                raise DataError(
-                    f'stream "{stream.name}", row {number}: column '
-                    f'"{stream.columns[index].name}" is NOT NULL'
-                )
-
-
-def _at_arrival(rows: list[tuple[Any, ...]]) -> list[Element]:
-    """All rows of a batch get one time, that of the clock."""
-    now = time.time_ns() // 1000
-    return [Element(row, now, now + 1) for row in rows]

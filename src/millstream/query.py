@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from millstream import types
 from millstream.catalog import Connector, RegisteredQuery
-from millstream.data import LAST_TIMESTAMP
 from millstream.errors import Diagnostic, NotYetError, QueryError
 from millstream.logical.analysis import given_anew
-from millstream.logical.elements import Element, row_key
+from millstream.logical.elements import Element, Row, row_key
 from millstream.logical.functions import EvaluationError, cast
 from millstream.logical.plan import Plan, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
+from millstream.records import LAST_TIMESTAMP, Records
 from millstream.sql.literals import microseconds_of
 from millstream.values import to_arrow
 
 if TYPE_CHECKING:
+    from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
 
 
@@ -89,37 +92,88 @@ class Query:
             raise NotYetError(
                 f'sink "{self.sink.name.text}" is not built yet', help="run the SELECT alone"
             )
-        reference = self._reference()
+        self._check_registered()
+        inputs = self._session._inputs(self.plan)
+        if self._session.engine == "reference":
+            return self._run_reference(inputs)
+        return self._run_local(inputs)
+
+    def _run_reference(self, inputs: Mapping[str, Records]) -> pa.Table:
+        reference = self._reference(inputs)
         elements = reference.result()
-        self._note_errors(reference)
+        self._note_errors(reference.errors)
         if self.emit == "CHANGES":
             return self._changes(elements)
         return self._final(elements)
 
+    def _run_local(self, inputs: Mapping[str, Records]) -> pa.Table:
+        from millstream.local import answers, bounded
+
+        context = self._context()
+        batch = bounded.answer(self.physical_plan, context, inputs)
+        self._note_errors(context.errors)
+        if self.emit == "CHANGES":
+            return answers.changes_table(
+                self.plan.schema, self.plan.domain, answers.in_order(batch)
+            )
+        batch = answers.normal_form(answers.cropped(batch, context.beginning))
+        granule = given_anew(self.plan)
+        if granule is not None:
+            batch = answers.cut(batch, granule)
+        return answers.final_table(self.plan.schema, self.plan.domain, batch)
+
+    @cached_property
+    def physical_plan(self) -> PhysicalPlan:
+        """The operators that the local engine runs."""
+        from millstream.optimizer.choice import choose
+
+        return choose(self.plan, self.emit)
+
+    def _context(self) -> Context:
+        from millstream.physical.operator import Context
+
+        catalog = self._session.catalog
+        return Context(catalog.functions, catalog.aggregates)
+
     def snapshot(self, at: int | str | datetime.datetime | datetime.date) -> pa.Table:
         """The answer at one instant; a row that holds n times is there n times."""
-        reference = self._reference()
-        bag = reference.answer(self._instant(at))
-        self._note_errors(reference)
-        rows = sorted(bag.elements(), key=row_key)
-        return _table(self.plan.schema, rows)
+        self._check_registered()
+        instant = self._instant(at)
+        inputs = self._session._inputs(self.plan)
+        if self._session.engine == "reference":
+            reference = self._reference(inputs)
+            bag = reference.answer(instant)
+            self._note_errors(reference.errors)
+            return _table(self.plan.schema, sorted(bag.elements(), key=row_key))
+        return self._local_snapshot(inputs, instant)
+
+    def _local_snapshot(self, inputs: Mapping[str, Records], instant: int) -> pa.Table:
+        from millstream.local import answers, bounded
+        from millstream.optimizer.choice import choose
+
+        context = self._context()
+        plan = choose(self.plan, emit="ELEMENTS")
+        batch = bounded.answer_at(plan, context, inputs, instant)
+        self._note_errors(context.errors)
+        if instant < context.beginning:
+            batch = batch.take(np.empty(0, np.int64))
+        return answers.snapshot_table(self.plan.schema, batch)
 
     def _check_registered(self) -> None:
         if self._session.queries.get(self.name) is not self:
             raise QueryError(f'query "{self.name}" was dropped')
 
-    def _reference(self) -> Reference:
-        self._check_registered()
+    def _reference(self, inputs: Mapping[str, Records]) -> Reference:
         return Reference(
             self.plan,
-            self._session._inputs(self.plan),
+            {name: records.elements() for name, records in inputs.items()},
             self._session.catalog.functions,
             self._session.catalog.aggregates,
             self._draws,
         )
 
-    def _note_errors(self, reference: Reference) -> None:
-        self.errors = list(reference.errors)
+    def _note_errors(self, errors: Iterable[tuple[Row, str]]) -> None:
+        self.errors = list(errors)
         if self.errors and self._session.on_error == "stop":
             row, message = self.errors[0]
             raise QueryError(f'query "{self.name}" failed on row {row}: {message}')

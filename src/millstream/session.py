@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from millstream import types
 from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
-from millstream.data import check_columns, elements_of, schema_of, table_of
+from millstream.connectors.registry import BUILT_IN
+from millstream.data import check_columns, schema_of, table_of
 from millstream.declarations import (
     declared_schema,
     declared_stream,
@@ -42,11 +43,11 @@ from millstream.errors import (
     located,
     render,
 )
-from millstream.logical.elements import Element
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Plan, Source
 from millstream.names import Name
 from millstream.query import Query
+from millstream.records import Records, records_of
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
 from millstream.sql.calls import is_free_name
@@ -67,15 +68,15 @@ class Session:
     """
 
     def __init__(
-        self, engine: str = "reference", *, strict: bool = False, on_error: str = "skip"
+        self, engine: str = "local", *, strict: bool = False, on_error: str = "skip"
     ) -> None:
-        if engine in ("local", "spark"):
+        if engine == "spark":
             raise NotYetError(
-                f'engine "{engine}" is not built yet', help='use Session(engine="reference")'
+                f'engine "{engine}" is not built yet', help='use Session(engine="local")'
             )
-        if engine != "reference":
+        if engine not in ("local", "reference"):
             raise QueryError(
-                f'engine "{engine}" does not exist', help='use Session(engine="reference")'
+                f'engine "{engine}" does not exist', help='use Session(engine="local")'
             )
         if on_error not in ("skip", "stop"):
             raise QueryError(f'on_error is "skip" or "stop", not "{on_error}"')
@@ -84,7 +85,7 @@ class Session:
         self.on_error = on_error
         self.catalog = Catalog()
         self.queries: dict[str, Query] = {}
-        self._data: dict[str, list[Element]] = {}
+        self._data: dict[str, Records] = {}
         self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None]] = {}
 
     # --- streams ---------------------------------------------------------------------------------
@@ -125,9 +126,9 @@ class Session:
             length(idle, domain, "the idle time"),
             bounded=True,
         )
-        elements = elements_of(stream, table)
+        records = records_of(stream, table)
         self.catalog.add_stream(stream)
-        self._data[stream.name] = elements
+        self._data[stream.name] = records
 
     def source(
         self, name: str, connect: Connect, decode: Callable[[Any], Any] | None = None
@@ -307,23 +308,27 @@ class Session:
 
     # --- inputs ----------------------------------------------------------------------------------
 
-    def _inputs(self, plan: Plan) -> dict[str, list[Element]]:
-        """The elements of every source of a plan."""
+    def _inputs(self, plan: Plan) -> dict[str, Records]:
+        """The rows of every source of a plan."""
         names = {node.stream for node in plan.walk() if isinstance(node, Source)}
-        return {name: self._elements(name) for name in sorted(names)}
+        return {name: self._records(name) for name in sorted(names)}
 
-    def _elements(self, name: str) -> list[Element]:
+    def _records(self, name: str) -> Records:
         if name in self._data:
             return self._data[name]
         stream = self.catalog.stream(Name(name, quoted=True))
         assert isinstance(stream, Stream)
         assert stream.connector is not None
         connector = stream.connector.name.text
-        found = self._connectors.get(connector.lower())
+        known = {
+            **{name: (connect, None) for name, connect in BUILT_IN.items()},
+            **self._connectors,
+        }
+        found = known.get(connector.lower())
         if found is None:
             raise QueryError(
                 f'stream "{name}" cannot be read: connector "{connector}" does not exist',
-                help=did_you_mean(connector, self._connectors)
+                help=did_you_mean(connector, known)
                 or "register it with session.source(name, connect, decode)",
             )
         connect, decode = found
@@ -336,7 +341,7 @@ class Session:
             raise
         except Exception as error:  # whatever the connector raises is told as the stream's error
             raise DataError(f'stream "{name}" cannot be read: {error}') from error
-        return elements_of(stream, table)
+        return records_of(stream, table)
 
 
 def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> None:

@@ -90,18 +90,42 @@ def to_plain(array: pa.Array | pa.ChunkedArray, type: pa.DataType) -> list[Any]:
     return [NAN if v != v else v for v in values] if is_floating(type) else values
 
 
-_STORED_AS = {DATE: INT, TIMESTAMP: BIGINT, INTERVAL: BIGINT}  # the integers in Arrow's memory
+def to_type(array: pa.Array, type: pa.DataType) -> pa.Array:
+    """Arrow data as an array of one of our types; ValueError where a value does not fit."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.type == type:
+        return array
+    if is_array(type) and is_any_list(array.type):
+        if not is_array(array.type):
+            array = array.cast(pa.list_(array.type.value_type))
+        elements = to_type(array.values, type.value_type)
+        offsets = array.offsets
+        if array.null_count:  # a NULL is told by its offset
+            offsets = pc.if_else(pa.array([*array.is_valid().to_pylist(), True]), offsets, None)
+        return pa.ListArray.from_arrays(offsets, elements, type=type)
+    if is_struct(type) and is_struct(array.type):
+        fields = [to_type(a, f.type) for a, f in zip(array.flatten(), type, strict=True)]
+        return pa.StructArray.from_arrays(fields, fields=list(type), mask=array.is_null())
+    return _cast_to(array, type)
 
 
-def _cast_array(array: pa.Array, type: pa.DataType) -> pa.Array:
+def _cast_to(array: pa.Array, type: pa.DataType) -> pa.Array:
     try:
-        if array.type != type:
-            array = array.cast(type)
-        return array.cast(_STORED_AS[type]) if type in _STORED_AS else array
+        return array.cast(type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         reason = str(error).split("\n")[0]
         message = f"cannot read {array.type} data as {sql_name(type)}: {reason}"
         raise ValueError(message) from error
+
+
+_STORED_AS = {DATE: INT, TIMESTAMP: BIGINT, INTERVAL: BIGINT}  # the integers in Arrow's memory
+
+
+def _cast_array(array: pa.Array, type: pa.DataType) -> pa.Array:
+    if array.type != type:
+        array = _cast_to(array, type)
+    return array.cast(_STORED_AS[type]) if type in _STORED_AS else array
 
 
 def _lists_to_plain(array: pa.Array, type: pa.DataType) -> list[Any]:

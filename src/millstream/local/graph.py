@@ -65,7 +65,9 @@ class Graph:
         vertex.seconds += time.perf_counter() - began
         vertex.batches += 1
         vertex.rows_in += len(batch)
-        for out in given:
+        for out in given[:-1]:  # only the last one says how far the output has come
+            self._pass_on(vertex, out.up_to(vertex.frontier))
+        for out in given[-1:]:
             self._pass_on(vertex, out)
 
     def _pass_on(self, vertex: Vertex, batch: Batch) -> None:

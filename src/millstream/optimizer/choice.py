@@ -6,7 +6,7 @@ choose the state). Equal parts of a plan are one part with several consumers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -55,8 +55,11 @@ class Choices:
 
 
 def choose(plan: Plan, emit: str = "FINAL", choices: Choices | None = None) -> PhysicalPlan:
-    """The plan of a query that emits its answer FINAL or as CHANGES."""
+    """The plan of a query that emits its answer FINAL or as CHANGES; or, for internal use, as the
+    ELEMENTS that its last operator gives."""
     chosen = _Chooser(choices or Choices()).node(plan)
+    if emit == "ELEMENTS":
+        return chosen
     return Changes(chosen) if emit == "CHANGES" else settled(chosen, final=True)
 
 
@@ -84,15 +87,14 @@ _FUNCTIONS: Mapping[type[Plan], Function] = {
 class _Chooser:
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
-        self._chosen: dict[Plan, PhysicalPlan] = {}
+        self._chosen: dict[Plan | int, PhysicalPlan] = {}
 
     def node(self, plan: Plan) -> PhysicalPlan:
-        if plan in self._chosen:
-            return self._chosen[plan]
-        chosen = self._formed(plan, self._operator(plan))
-        if all(map(is_deterministic, _expressions(plan))):
-            self._chosen[plan] = chosen
-        return chosen
+        # Two draws of a random number are equal only if they are one and the same.
+        key = plan if all(map(is_deterministic, _expressions(plan))) else id(plan)
+        if key not in self._chosen:
+            self._chosen[key] = self._formed(plan, self._operator(plan))
+        return self._chosen[key]
 
     def _formed(self, plan: Plan, chosen: PhysicalPlan) -> PhysicalPlan:
         """The operator's output in the form that the approach asks for."""
@@ -177,9 +179,13 @@ class _Chooser:
             case JoinKind.SEMI | JoinKind.ANTI:
                 anti = plan.kind is JoinKind.ANTI
                 return SemiJoin(left, right, keys, condition, anti)
-        outer = plan.kind in (JoinKind.LEFT, JoinKind.FULL), plan.kind in (
-            JoinKind.RIGHT,
-            JoinKind.FULL,
+        outer = (
+            plan.kind in (JoinKind.LEFT, JoinKind.FULL),
+            plan.kind
+            in (
+                JoinKind.RIGHT,
+                JoinKind.FULL,
+            ),
         )
         return OuterJoin(left, right, outer, plan.schema, keys, condition)
 

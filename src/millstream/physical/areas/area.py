@@ -57,6 +57,8 @@ class Area(ABC):
 
     def expire(self, frontier: int) -> None:
         """Drop what ends at or before the frontier; if lazy, only now and then."""
+        if frontier == NEVER:
+            return
         if self._expired == NEVER or frontier - self._expired >= max(self.lazy, 1):
             self._expire(frontier)
             self._expired = frontier

@@ -212,6 +212,8 @@ class Calendar(Area):
             return
         first = self._expired // self._width if self._expired != NEVER else self._earliest()
         last = min(frontier // self._width, first + len(self._due))
+        if last < first:
+            return
         self._free, dropped, touched = expire_partitions(
             first, last, frontier, self._width, self._end, self._due, self._next_due,
             self._by_key.code, self._by_key.older, self._by_key.newer, self._by_key.newest,

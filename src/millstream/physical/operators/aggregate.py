@@ -193,7 +193,8 @@ class AggregateOperator(Operator):
         if self._node.form is Form.INTERVALS:
             return Batch.empty(self._node.types, NEVER)
         first = np.zeros(1, np.int64)
-        return Batch(self._answer.rows(first), first + NEVER, first + INFINITY, first + 1, NEVER)
+        row = Columns.of(self._answer.rows(first))  # read now: the first step changes it
+        return Batch(row, first + NEVER, first + INFINITY, first + 1, NEVER)
 
     def _add(self, batch: Batch) -> None:
         values, batch = self._values.kept(batch)

@@ -1,0 +1,110 @@
+"""Answers as tables: elements with valid_from and valid_to, changes with at and change.
+
+What a finished run gives is brought to normal form and sorted, so that it does not depend on how
+the input was cut into batches; what a running query gives comes as it is found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.plan import Schema
+from millstream.logical.time import INFINITY, TimeDomain
+from millstream.physical.batch import Batch, Columns, Ints
+from millstream.physical.kernels.steps import previous_steps, running_counts
+from millstream.physical.keys import KeySpace
+from millstream.physical.ordering import order_words
+from millstream.physical.sweep import Sweep
+from millstream.records import LAST_TIMESTAMP
+
+
+def normal_form(batch: Batch) -> Batch:
+    """Maximal pieces of constant weight, by start, end and row."""
+    types = [array.type for array in batch.columns]
+    codes = KeySpace(types).encode(batch.columns, len(batch))
+    sweep = Sweep([False])
+    sweep.add(0, codes, batch)
+    count = int(codes.max(initial=-1)) + 1
+    steps = sweep.due(INFINITY, count)
+    levels = running_counts(
+        steps.code, steps.port, steps.delta, steps.bounds, np.zeros((1, count), np.int64)
+    )[0]
+    code, time = steps.step_code, steps.step_time
+    previous = previous_steps(code)
+    moved = np.flatnonzero(levels != np.where(previous < 0, 0, levels[previous]))
+    code, time, levels = code[moved], time[moved], levels[moved]
+    follows = np.append(code[1:] == code[:-1], False)[: len(code)]
+    end = np.where(follows, np.append(time[1:], 0)[: len(code)], INFINITY)
+    held = np.flatnonzero(levels != 0)
+    first_row = np.zeros(count, np.int64)
+    first_row[codes[::-1]] = np.arange(len(codes))[::-1]
+    rows = batch.columns.take(first_row[code[held]])
+    return in_order(Batch(rows, time[held], end[held], levels[held], batch.frontier))
+
+
+def in_order(batch: Batch) -> Batch:
+    """By start, end and row."""
+    words = [batch.start, batch.end]
+    words += [word for array in batch.columns for word in order_words(array)]
+    return batch.take(np.lexsort(words[::-1]))
+
+
+def cropped(batch: Batch, beginning: int) -> Batch:
+    """Without what lies before the first input."""
+    if not len(batch) or batch.start.min() >= beginning:
+        return batch
+    return batch.timed(np.maximum(batch.start, beginning), batch.end)
+
+
+def cut(batch: Batch, granule: int) -> Batch:
+    """Each element once a granule; what is valid for ever cannot be cut."""
+    finite = batch.end < INFINITY
+    first = batch.start // granule
+    count = np.where(finite, (batch.end - 1) // granule - first + 1, 1)
+    index = np.repeat(np.arange(len(batch)), count)
+    number = np.arange(len(index)) - np.repeat(np.cumsum(count) - count, count)
+    begin = (first[index] + number) * granule
+    pieces = batch.take(index)
+    start = np.maximum(pieces.start, begin)
+    end = np.where(finite[index], np.minimum(pieces.end, begin + granule), pieces.end)
+    return replace(pieces, start=start, end=end)
+
+
+def final_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
+    """A row n times for weight n."""
+    if (batch.weight != 1).any():
+        batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
+    table = _table(schema, batch.columns)
+    table = table.append_column("valid_from", _times(domain, batch.start))
+    return table.append_column("valid_to", _times(domain, batch.end))
+
+
+def changes_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
+    table = _table(schema, batch.columns).append_column("at", _times(domain, batch.start))
+    return table.append_column("change", pa.array(batch.weight))
+
+
+def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
+    """The rows that elements of one instant add up to, sorted."""
+    types = [array.type for array in batch.columns]
+    codes = KeySpace(types).encode(batch.columns, len(batch))
+    totals = np.bincount(codes, batch.weight).astype(np.int64) if len(codes) else codes
+    _, first = np.unique(codes, return_index=True)
+    rows = batch.columns.take(np.repeat(first, totals))
+    words = [word for array in rows for word in order_words(array)]
+    if words:
+        rows = rows.take(np.lexsort(words[::-1]))
+    return _table(schema, rows)
+
+
+def _table(schema: Schema, columns: Columns) -> pa.Table:
+    return pa.table(list(columns), names=[field.name for field in schema])
+
+
+def _times(domain: TimeDomain, instants: Ints) -> pa.Array:
+    if pa.types.is_timestamp(domain.type):
+        instants = np.minimum(instants, LAST_TIMESTAMP)
+    return pa.array(instants).cast(domain.type)

@@ -1,0 +1,109 @@
+"""A plan over bounded inputs, from their beginning to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.local.graph import Graph, Vertex
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, Columns, LazyColumn, merged
+from millstream.physical.operator import Context, PhysicalPlan
+from millstream.physical.operators.source import Source
+from millstream.records import Records
+
+BATCH_ROWS = 16_384
+
+
+@dataclass
+class Feed:
+    """A bounded input in order of time, and how far it has been read."""
+
+    records: Records
+    vertices: list[Vertex]
+    read: int = 0
+
+    @property
+    def next_start(self) -> int:
+        at_end = self.read >= len(self.records)
+        return INFINITY if at_end else int(self.records.start[self.read])
+
+    def batch(self, rows: int) -> tuple[Records, int, int]:
+        """The next rows, the number of the first of them, and the frontier after them."""
+        first, stop = self.read, min(self.read + rows, len(self.records))
+        self.read = stop
+        frontier = int(self.records.start[stop - 1])
+        return self.records.slice(first, stop), first, frontier
+
+
+def feed_batches(graph: Graph, inputs: Mapping[str, Records], rows: int) -> Iterator[None]:
+    """Push the inputs through the graph, whichever is furthest behind first; yields after each
+    batch."""
+    feeds = [Feed(inputs[stream], vertices) for stream, vertices in graph.sources.items()]
+    while behind := min((f for f in feeds if f.next_start < INFINITY), key=_behind, default=None):
+        records, first, frontier = behind.batch(rows)
+        for vertex in behind.vertices:
+            graph.push(vertex, source_batch(vertex.node, records, first, frontier))
+        yield
+
+
+def _behind(feed: Feed) -> int:
+    return feed.next_start
+
+
+def finish(graph: Graph, frontier: int = INFINITY) -> None:
+    """Say that every source has come so far."""
+    for vertices in graph.sources.values():
+        for vertex in vertices:
+            graph.push(vertex, Batch.empty(vertex.node.types, frontier))
+
+
+def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int) -> Batch:
+    """Rows as a source gives them; `first` is the number of the first one in its stream."""
+    assert isinstance(node, Source)
+    columns = [LazyColumn(column) for column in records.columns]
+    if node.arrival:
+        columns.append(LazyColumn(pa.array(np.arange(first, first + len(records)))))
+    weight = np.ones(len(records), np.int64)
+    return Batch(Columns(columns), records.start, records.end, weight, frontier)
+
+
+def answer(
+    plan: PhysicalPlan, context: Context, inputs: Mapping[str, Records], rows: int = BATCH_ROWS
+) -> Batch:
+    """All that the plan gives over the whole inputs."""
+    given: list[Batch] = [Batch.empty(plan.types, NEVER)]
+    graph = Graph(plan, context, given.append)
+    for _ in feed_batches(graph, inputs, rows):
+        _gather(given)
+    finish(graph)
+    return merged(given)
+
+
+def answer_at(
+    plan: PhysicalPlan, context: Context, inputs: Mapping[str, Records], at: int
+) -> Batch:
+    """The elements that hold at an instant: what comes later does not matter."""
+    given: list[Batch] = [Batch.empty(plan.types, NEVER)]
+    until = {
+        name: r.slice(0, int(np.searchsorted(r.start, at, "right"))) for name, r in inputs.items()
+    }
+    graph = Graph(plan, context, lambda batch: given.append(_holding(batch, at)))
+    for _ in feed_batches(graph, until, BATCH_ROWS):
+        pass
+    finish(graph, at + 1)
+    return merged(given)
+
+
+def _holding(batch: Batch, at: int) -> Batch:
+    held = batch.where((batch.start <= at) & (at < batch.end))
+    list(held.columns)
+    return held
+
+
+def _gather(batches: list[Batch]) -> None:
+    """Read what is lazy now: the state it refers to changes with the next batch."""
+    list(batches[-1].columns)
