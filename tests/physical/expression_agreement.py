@@ -82,6 +82,8 @@ def evaluated(
     plain = to_plain(vector.values, compiled.type)
     if vector.failed is None:
         return plain
+    assert vector.failed.any()
+    assert vector.failed.flags.writeable
     assert vector.failed.dtype == bool
     assert vector.failed.shape == (len(rows),)
     assert all(value is None for value, bad in zip(plain, vector.failed, strict=True) if bad)

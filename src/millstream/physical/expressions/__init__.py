@@ -12,11 +12,12 @@ reference, once for each distinct combination of the arguments in a batch (`by_d
   where an argument behind the text is not constant; `lpad` and `rpad` by more than one character;
   `upper`, `lower` and `position` in the rows whose text is not ASCII;
 - `concat_ws` of arrays or with a separator that is not constant; `date_trunc` to such a unit;
-- decimals: `%` and `div`, an interval times one, results of more than 76 digits before rounding;
+- decimals: `%` and `div` of more than 18 digits, an interval times one, and results of more than
+  76 digits before rounding;
 - `round` to digits that are not constant, and of doubles with 15 digits or more up to the last;
 - casts of texts that are not in the usual form; from STRING to BOOLEAN and INTERVAL; to STRING from
   intervals, from decimals with more than 6 digits after the point, and from doubles below 1E-3 or
-  from 1E7 on; from doubles and decimals to TIMESTAMP; of arrays and structs;
+  from 1E7 on; from decimals to TIMESTAMP; of arrays and structs;
 - comparisons of arrays and structs.
 """
 

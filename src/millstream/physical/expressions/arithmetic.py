@@ -235,12 +235,14 @@ def _binary(name: str) -> Builder:
 
 
 def _of_decimals(name: str, signature: Signature) -> Kernel | None:
+    a, b = signature.arguments
     if name in ("+", "-", "*"):
         return decimals.summing(name, signature.result)
     if name == "/":
-        a, b = signature.arguments
         return decimals.dividing(a, b, signature.result)
-    return None
+    if name == "%":
+        return decimals.remainder(a, b, signature.result)
+    return decimals.whole_quotient(a, b)
 
 
 def _of_floats(name: str, result: pa.DataType) -> Kernel:

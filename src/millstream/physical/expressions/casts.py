@@ -216,7 +216,7 @@ def _temporal(source: pa.DataType, target: pa.DataType) -> Kernel | None:
         return _from_timestamp(target)
     if is_integral(source) and target == TIMESTAMP:
         return _scaled_to_timestamp(MICROS_PER_SECOND)
-    return None
+    return _floating_to_timestamp(source) if is_floating(source) else None
 
 
 def _scaled_to_timestamp(micros: int) -> Kernel:
@@ -231,6 +231,21 @@ def _scaled_to_timestamp(micros: int) -> Kernel:
             x = numbers(counts)
             bad = (x > (2**63 - 1) // micros) | (x < -(2**63 // micros))
             return failing(from_numbers(x * np.int64(micros), TIMESTAMP, values), bad, values)
+
+    return kernel
+
+
+def _floating_to_timestamp(source: pa.DataType) -> Kernel:
+    """Seconds, cut to microseconds by the shortest digits that name the double."""
+    exact = exact_cast(source, TIMESTAMP)
+
+    def fast(values: pa.Array) -> Vector:
+        x = _doubles(values)
+        micros = rounding.cut_micros(np.where(np.abs(x) < rounding.DENSE, x, 0.0))
+        return Vector(from_numbers(micros.astype(np.int64), TIMESTAMP, values))
+
+    def kernel(values: pa.Array) -> Vector:
+        return mixed(values, np.abs(_doubles(values)) < rounding.DENSE, fast, exact)
 
     return kernel
 

@@ -82,6 +82,8 @@ class Compiled:
         vector = self._root.run(Frame(columns, length))
         if isinstance(vector.values, pa.Scalar):
             return Vector(as_array(vector.values, length))
+        if vector.failed is not None and not vector.failed.any():
+            return Vector(vector.values)
         return vector
 
     def message(self, row: Row) -> str:

@@ -9,15 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.physical.expressions.vector import Vector, either, failing, mask_of, null_where
-from millstream.types import MAX_PRECISION, decimal_type
+from millstream.physical.expressions.vector import (
+    Vector,
+    as_array,
+    either,
+    failing,
+    from_numbers,
+    mask_of,
+    null_where,
+    validity,
+)
+from millstream.types import BIGINT, MAX_PRECISION, decimal_type
+
+_Binary: TypeAlias = Callable[[Any, Any], Vector]
 
 _MOST = 76  # digits of Arrow's decimal256
 
@@ -53,7 +64,7 @@ def fit(values: pa.Array, target: pa.DataType) -> Vector:
         return Vector(null_where(values, beyond).cast(target), beyond)
 
 
-def summing(name: str, result: pa.DataType) -> Callable[[Any, Any], Vector]:
+def summing(name: str, result: pa.DataType) -> _Binary:
     """The kernel of + - * for decimals."""
     call = pc.get_function({"+": "add", "-": "subtract", "*": "multiply"}[name]).call
 
@@ -71,9 +82,7 @@ def _widened(values: pa.Array) -> pa.Array:
     return values.cast(pa.decimal256(values.type.precision, values.type.scale))
 
 
-def dividing(
-    a_type: pa.DataType, b_type: pa.DataType, result: pa.DataType
-) -> Callable[[Any, Any], Vector]:
+def dividing(a_type: pa.DataType, b_type: pa.DataType, result: pa.DataType) -> _Binary:
     """The kernel of / for decimals.
 
     Arrow cuts a quotient after s1 + p2 - s2 + 1 digits. One digit more than the result has is
@@ -98,6 +107,49 @@ def dividing(
             return Vector(zeros.values, either(zeros.failed, quotient.failed))
 
     return kernel
+
+
+def remainder(a_type: pa.DataType, b_type: pa.DataType, result: pa.DataType) -> _Binary | None:
+    """The kernel of %, where integers of 18 digits are enough."""
+    scales = _common_scale(a_type, b_type)
+    if scales is None:
+        return None
+
+    def kernel(a: pa.Array, b: pa.Array) -> Vector:
+        x, y = _integers(a, scales[0]), _integers(b, scales[1])
+        rest = np.fmod(x, np.where(y == 0, 1, y))
+        values = from_unscaled(rest, result, validity(a, b))
+        return failing(values, np.broadcast_to(y == 0, len(rest)), a, b)
+
+    return kernel
+
+
+def whole_quotient(a_type: pa.DataType, b_type: pa.DataType) -> _Binary | None:
+    """The kernel of div, where integers of 18 digits are enough."""
+    scales = _common_scale(a_type, b_type)
+    if scales is None:
+        return None
+
+    def kernel(a: pa.Array, b: pa.Array) -> Vector:
+        x, y = _integers(a, scales[0]), _integers(b, scales[1])
+        divisor = np.where(y == 0, 1, y)
+        whole = (x - np.fmod(x, divisor)) // divisor
+        values = from_numbers(whole, BIGINT, a, b)
+        return failing(values, np.broadcast_to(y == 0, len(whole)), a, b)
+
+    return kernel
+
+
+def _common_scale(a: pa.DataType, b: pa.DataType) -> tuple[int, int] | None:
+    """How many digits each gets behind its last one to have the same scale."""
+    scale = max(a.scale, b.scale)
+    more = scale - a.scale, scale - b.scale
+    return more if max(a.precision + more[0], b.precision + more[1]) <= 18 else None
+
+
+def _integers(values: pa.Array | pa.Scalar, more: int) -> npt.NDArray[np.int64]:
+    low, _ = unscaled(as_array(values, 1))
+    return low * np.int64(10**more)
 
 
 def unscaled(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

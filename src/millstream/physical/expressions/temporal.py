@@ -22,6 +22,7 @@ from millstream.physical.expressions.vector import (
     Vector,
     failing,
     from_numbers,
+    null_where,
     numbers,
     validity,
 )
@@ -230,8 +231,17 @@ def _to_date(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _timestamp_seconds(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    """As CAST, but NULL for what is not finite."""
     type = signature.arguments[0]
-    return cast_kernel(type, TIMESTAMP) if is_integral(type) else None
+    convert = cast_kernel(type, TIMESTAMP)
+    if convert is None or is_integral(type):
+        return convert
+
+    def kernel(values: pa.Array) -> Vector:
+        assert convert is not None
+        return convert(null_where(values, ~np.isfinite(numbers(values))))
+
+    return kernel
 
 
 def _timestamp_millis(signature: Signature, arguments: Sequence[Node]) -> Kernel:

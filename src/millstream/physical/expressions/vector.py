@@ -130,7 +130,9 @@ def failing(values: pa.Array, failed: Mask, *nulls_of: pa.Array | pa.Scalar) -> 
     valid = present(*nulls_of)
     if valid is not None:
         failed = failed & valid
-    return Vector(null_where(values, failed), failed) if failed.any() else Vector(values)
+    if not failed.any():
+        return Vector(values)
+    return Vector(null_where(values, failed), np.require(failed, requirements="W"))
 
 
 def as_array(values: pa.Array | pa.Scalar, length: int) -> pa.Array:
