@@ -264,7 +264,7 @@ class AggregateOperator(Operator):
         last = np.append(np.flatnonzero(previous < 0)[1:] - 1, len(codes) - 1)
         self._answer.put(codes[last], [answer.values.take(pa.array(last)) for answer in answers])
         self._present[codes[last]] = has_row[last]
-        return given
+        return given.up_to(self._reached)
 
     def _has_row(self, steps: Steps, codes: Ints, answers: Sequence[Answer]) -> Mask:
         counts = running_counts(steps.code, steps.port, steps.delta, steps.bounds, self._counts)[0]
@@ -298,7 +298,7 @@ class AggregateOperator(Operator):
             values = Columns.gathered(columns, before[goes])
             rows = self._key_rows.rows(codes[goes]) + values
             weight = np.ones(len(goes), np.int64)
-            return Batch(rows, since[goes], times[goes], weight, self._reached)
+            return Batch(rows, since[goes], times[goes], weight, self._frontier)
         changed = np.concatenate([goes, comes])
         values = Columns.gathered(columns, np.concatenate([before[goes], after[comes]]))
         weight = np.ones(len(changed), np.int64)

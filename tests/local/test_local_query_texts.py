@@ -1,0 +1,32 @@
+"""Every query text of the oracle has the answer of the definition under every schedule tried.
+
+The usual run tries a few schedules of each; MILLSTREAM_EXAMPLES=300 tries so many.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from local.agreement import Trial, expected_of
+from oracle.agreement import Bench
+from oracle.judged_streams import DERIVED, STREAMS
+from oracle.random_streams import Tape
+from oracle.test_query_texts import TEXTS
+
+TRIALS = int(os.environ.get("MILLSTREAM_EXAMPLES") or 5)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench(STREAMS, DERIVED)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=TEXTS)
+def test_text_under_schedules(bench: Bench, text: str) -> None:
+    expected = expected_of(bench, text)
+    random = Random(text)
+    for _ in range(TRIALS):
+        expected.check(Trial(Tape(random.randbytes(400))))
