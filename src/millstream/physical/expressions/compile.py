@@ -45,7 +45,7 @@ from millstream.physical.expressions.nodes import (
     Shared,
 )
 from millstream.physical.expressions.user_functions import UserCall
-from millstream.physical.expressions.vector import Vector, as_array
+from millstream.physical.expressions.vector import Vector
 from millstream.types import BOOLEAN, STRING
 
 
@@ -79,9 +79,9 @@ class Compiled:
 
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> Vector:
         """The values for a batch; of the columns only those at `inputs` are looked at."""
+        if isinstance(self._root, Constant):
+            return Vector(self._root.repeated(length))
         vector = self._root.run(Frame(columns, length))
-        if isinstance(vector.values, pa.Scalar):
-            return Vector(as_array(vector.values, length))
         if vector.failed is not None and not vector.failed.any():
             return Vector(vector.values)
         return vector
@@ -155,9 +155,9 @@ class _Compiler:
         source = operand.type
         exact = exact_cast(source, target)
         kernel = cast_kernel(source, target)
-        if attempt:
-            return Attempt(operand, target, kernel or exact, exact)
         guarded = kernel is None or source == STRING
+        if attempt:
+            return Attempt(operand, target, kernel or exact, exact, guarded=guarded)
         return Applied([operand], target, kernel or exact, exact, strict=True, guarded=guarded)
 
     # --- calls -----------------------------------------------------------------------------------

@@ -10,13 +10,12 @@ import pyarrow as pa
 from millstream.logical.functions import Function, Signature
 from millstream.values import to_arrow
 
-_RANDOM = np.random.default_rng()
-
 
 def drawing(function: Function, signature: Signature) -> Callable[[int], pa.Array]:
     """What draws the values for so many rows."""
     if function.name == "rand":
-        return lambda length: pa.array(_RANDOM.random(length))
+        random = np.random.default_rng()  # not one for all: processes that fork must differ
+        return lambda length: pa.array(random.random(length))
 
     def draw(length: int) -> pa.Array:
         return to_arrow([function.evaluate(signature) for _ in range(length)], signature.result)

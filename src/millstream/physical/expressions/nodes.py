@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millstream.physical.expressions.vector import Mask, Vector, either, null_scalar, null_where
+from millstream.physical.expressions.vector import (
+    Mask,
+    Vector,
+    as_array,
+    either,
+    null_scalar,
+    null_where,
+)
 from millstream.values import to_arrow
 
 # From the values of the arguments: an array, or a scalar exactly where an argument is constant.
@@ -99,9 +106,16 @@ class Constant(Node):
         self.type = type
         self.scalar = to_arrow([plain], type)[0] if plain is not None else null_scalar(type)
         self._vector = Vector(self.scalar)
+        self._repeated = pa.nulls(0, type)
 
     def run(self, frame: Frame) -> Vector:
         return self._vector
+
+    def repeated(self, length: int) -> pa.Array:
+        """The value so many times; kept for batches of the same length or shorter ones."""
+        if len(self._repeated) < length:
+            self._repeated = as_array(self.scalar, length)
+        return self._repeated.slice(0, length)
 
 
 class Failing(Node):
@@ -203,11 +217,13 @@ class Shared(Node):
 class Attempt(Node):
     """TRY_CAST: failures of the cast, but not those of its operand, become NULL."""
 
-    def __init__(self, operand: Node, type: pa.DataType, kernel: Kernel, exact: Kernel) -> None:
+    def __init__(
+        self, operand: Node, type: pa.DataType, kernel: Kernel, exact: Kernel, *, guarded: bool
+    ) -> None:
         self.operand = operand
         self.type = type
         self.inputs = operand.inputs
-        self.guarded = operand.guarded
+        self.guarded = guarded or operand.guarded
         self._kernel = kernel
         self._exact = exact
 
