@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from millstream.optimizer.choice import Approach
 from papers.cases import Case, Engine, Query, read_cases, reference
+from papers.local_engine import local
 
-ENGINES: dict[str, Engine] = {"reference": reference}
+ENGINES: dict[str, Engine] = {
+    "reference": reference,
+    "local": local(Approach.HYBRID),
+    "local, intervals": local(Approach.INTERVALS),
+    "local, signed": local(Approach.SIGNED),
+}
 
 FILES = sorted(Path(__file__).parent.glob("*/*.case"))
 RUNS = [(case, query) for file in FILES for case in read_cases(file) for query in case.queries]

@@ -1,0 +1,147 @@
+"""The inputs of a join of many: rows with the codes of their keys, on their way and in areas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.expressions import Expression
+from millstream.logical.plan import Field, Schema
+from millstream.physical.areas.area import Area
+from millstream.physical.arrays import int64
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn
+from millstream.physical.evaluation import Evaluation, is_true
+from millstream.physical.join_steps import EqualityClass
+from millstream.physical.keys import KeySpace
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.operators.join import AreaChoice
+
+
+@dataclass(slots=True)
+class Partial:
+    """Rows of the inputs bound so far that go together: columns by input, codes by class."""
+
+    columns: dict[int, Columns]
+    codes: dict[int, Ints]
+    start: Ints
+    end: Ints
+    weight: Ints
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, index: Ints) -> Partial:
+        return Partial(
+            {port: columns.take(index) for port, columns in self.columns.items()},
+            {number: codes[index] for number, codes in self.codes.items()},
+            self.start[index],
+            self.end[index],
+            self.weight[index],
+        )
+
+    def row(self) -> Columns:
+        """The columns of all inputs that are bound, in order of their number."""
+        lazy = [column for port in sorted(self.columns) for column in self.columns[port].lazy]
+        return Columns(lazy)
+
+
+class Tests:
+    """The conditions of a step, over the inputs that are bound then."""
+
+    def __init__(
+        self, conditions: Sequence[Expression], bound: Sequence[Schema], context: Context
+    ) -> None:
+        schema = tuple(field for schema in bound for field in schema)
+        self._each = [Evaluation([condition], schema, context) for condition in conditions]
+
+    def passed(self, partial: Partial) -> Partial:
+        for condition in self._each:
+            (holds,), failed = condition.over(partial.row(), len(partial))
+            mask = is_true(holds) if failed is None else is_true(holds) & ~failed
+            if not mask.all():
+                partial = partial.take(np.flatnonzero(mask))
+        return partial
+
+
+@dataclass(frozen=True)
+class Coded(PhysicalPlan):
+    """An input whose rows carry the codes of their classes in last columns; only its facts are
+    used."""
+
+    input: PhysicalPlan
+    classes: int
+
+    @cached_property
+    def schema(self) -> Schema:
+        codes = (Field(f"$class{i}", pa.int64(), nullable=False) for i in range(self.classes))
+        return (*self.input.schema, *codes)
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return self.input.pattern
+
+    def open(self, context: Context) -> Operator:
+        raise AssertionError("rows are coded by the operator that needs it")
+
+
+class Side:
+    """One input: how its rows are coded, and its areas, one for each set of classes by which it is
+    reached."""
+
+    def __init__(
+        self,
+        port: int,
+        source: PhysicalPlan,
+        choice: AreaChoice,
+        classes: Sequence[EqualityClass],
+        indexes: Sequence[tuple[int, ...]],
+        context: Context,
+    ) -> None:
+        self.port = port
+        self.own = [number for number, c in enumerate(classes) if c.of(port)]
+        self.width = len(source.schema)
+        self._expressions = [classes[number].of(port) for number in self.own]
+        flat = [expression for each in self._expressions for expression in each]
+        self._values = Evaluation(flat, source.schema, context)
+        self._coded = Coded(source, len(self.own))
+        self._choice = choice
+        self.areas = {index: self.open_area() for index in indexes}
+        self.expired = NEVER  # what ends by then is not needed any more
+
+    def open_area(self) -> Area:
+        return self._choice.open(self._coded)
+
+    def coded(self, batch: Batch, spaces: Sequence[KeySpace]) -> Partial:
+        """The elements of a batch that can have partners, with their codes."""
+        values, failed = self._values.over(batch.columns, len(batch))
+        assert failed is None, "only what cannot fail is a key"
+        position = 0
+        codes: dict[int, Ints] = {}
+        able = np.ones(len(batch), np.bool_)
+        for number, expressions in zip(self.own, self._expressions, strict=True):
+            for _ in expressions:
+                code = spaces[number].encode([values[position]], len(batch))
+                able &= (code >= 0) & (code == codes.setdefault(number, code))
+                position += 1
+        rows = Partial({self.port: batch.columns}, codes, batch.start, batch.end, batch.weight)
+        return rows if able.all() else rows.take(np.flatnonzero(able))
+
+    def stored(self, rows: Partial) -> Batch:
+        """Elements as areas hold them: with their codes."""
+        codes = [LazyColumn(pa.array(rows.codes[number])) for number in self.own]
+        columns = Columns([*rows.columns[self.port].lazy, *codes])
+        return Batch(columns, rows.start, rows.end, rows.weight, NEVER)
+
+    def bound(self, area: Area, slots: Ints) -> Partial:
+        """Elements of an area."""
+        rows = area.rows(slots)
+        codes = {number: int64(rows[self.width + i]) for i, number in enumerate(self.own)}
+        return Partial({self.port: rows[: self.width]}, codes, *area.times(slots))
+
+    @property
+    def kept(self) -> Area:
+        return next(iter(self.areas.values()))

@@ -1,0 +1,71 @@
+"""The local engine as an engine of the papers' cases, in each of the three forms of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from millstream.local import answers, bounded
+from millstream.logical.elements import Element, normal_form
+from millstream.logical.plan import Plan, Schema, Source
+from millstream.optimizer.choice import Approach, Choices, choose
+from millstream.physical.batch import Batch
+from millstream.physical.operator import Context, PhysicalPlan, plain_rows
+from millstream.records import Records
+from millstream.values import to_arrow
+from papers.cases import Engine, Inputs
+
+ALL_AT_ONCE = 1 << 20
+
+
+def local(approach: Approach) -> Engine:
+    """The answer of a plan, row by row and all at once: they must be the same."""
+
+    def answer(plan: Plan, inputs: Inputs) -> list[Element]:
+        physical = choose(plan, "FINAL", Choices(approach=approach))
+        whole = normal_form(_final_elements(physical, plan, inputs, ALL_AT_ONCE))
+        assert normal_form(_final_elements(physical, plan, inputs, 1)) == whole
+        return whole
+
+    return answer
+
+
+def _final_elements(
+    physical: PhysicalPlan, plan: Plan, inputs: Inputs, rows: int
+) -> Iterable[Element]:
+    context = Context()
+    given = bounded.answer(physical, context, records_of(plan, inputs), rows)
+    return elements_of(answers.cropped(given, context.beginning), plan.schema)
+
+
+def given_elements(physical: PhysicalPlan, plan: Plan, inputs: Inputs) -> list[Element]:
+    """What a physical plan gives, element by element, in the order of starts."""
+    given = bounded.answer(physical, Context(), records_of(plan, inputs), 1)
+    return sorted(elements_of(given, physical.schema), key=lambda e: (e.start, e.end, e.row))
+
+
+def records_of(plan: Plan, inputs: Inputs) -> dict[str, Records]:
+    """The elements of the streams that a plan reads, each as often as its weight says."""
+    sources = (node for node in plan.walk() if isinstance(node, Source))
+    return {source.stream: _records(inputs[source.stream], _columns(source)) for source in sources}
+
+
+def _columns(source: Source) -> Schema:
+    return source.schema[:-1] if source.arrival else source.schema
+
+
+def _records(elements: Sequence[Element], schema: Schema) -> Records:
+    each = [element for element in elements for _ in range(element.weight)]
+    return Records(
+        [to_arrow([e.row[i] for e in each], field.type) for i, field in enumerate(schema)],
+        np.array([e.start for e in each], np.int64),
+        np.array([e.end for e in each], np.int64),
+    )
+
+
+def elements_of(batch: Batch, schema: Schema) -> Iterator[Element]:
+    rows = plain_rows(batch.columns, [field.type for field in schema], np.arange(len(batch)))
+    times = zip(batch.start.tolist(), batch.end.tolist(), batch.weight.tolist(), strict=True)
+    for row, (start, end, weight) in zip(rows, times, strict=True):
+        yield Element(row, start, end, weight)

@@ -1,0 +1,313 @@
+"""MultiJoin: equal to the reference and to binary joins, whatever the order and the cut."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import product
+from random import Random
+
+import pytest
+
+from millstream import types
+from millstream.logical import plan as logical
+from millstream.logical.elements import Element, normal_form
+from millstream.logical.expressions import Call, Column, Expression
+from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
+from millstream.logical.reference import Reference
+from millstream.logical.time import INFINITY, RAW_TIME
+from millstream.optimizer.choice import choose
+from millstream.optimizer.multi_way import multi_way
+from millstream.physical.areas.area import Probing
+from millstream.physical.areas.calendar import Closing
+from millstream.physical.join_steps import Link, as_they_stand, equality_classes, new_first
+from millstream.physical.operator import Pattern, PhysicalPlan
+from millstream.physical.operators.join import AreaChoice, JoinKey
+from millstream.physical.operators.multi_join import MultiJoin, MultiJoinOperator
+from physical.feeding import Inputs, Run, given, random_elements, run
+
+NAMES = "ABCD"
+VALUES = [(1, 2, 3, None), (1, 2), ("x", "yy", None)]
+
+
+def schema_of(name: str) -> Schema:
+    return (
+        Field("k", types.BIGINT, name),
+        Field("m", types.BIGINT, name),
+        Field("s", types.STRING, name),
+    )
+
+
+def column(input: int, name: str) -> Column:
+    (found,) = (field for field in schema_of(NAMES[input]) if field.name == name)
+    return found.column
+
+
+def link(left: str, right: str, null_matches: bool = False) -> Link:
+    """`link("A.k", "B.m")`"""
+    (a, x), (b, y) = left.split("."), right.split(".")
+    i, j = NAMES.index(a), NAMES.index(b)
+    return Link(i, j, JoinKey(column(i, x), column(j, y), null_matches))
+
+
+def compared(left: str, operator: str, right: str) -> Expression:
+    (a, x), (b, y) = left.split("."), right.split(".")
+    arguments = (column(NAMES.index(a), x), column(NAMES.index(b), y))
+    return Call(operator, arguments, types.BOOLEAN)
+
+
+JOINS: dict[str, tuple[int, tuple[Link, ...], tuple[Expression, ...]]] = {
+    "one attribute": (3, (link("A.k", "B.k"), link("B.k", "C.k")), ()),
+    "one attribute of four": (4, tuple(link("A.k", f"{x}.k") for x in "BCD"), ()),
+    "a chain of different columns": (
+        4,
+        (link("A.k", "B.m"), link("B.k", "C.m"), link("C.s", "D.s")),
+        (),
+    ),
+    "two columns of each pair": (
+        3,
+        (link("A.k", "B.k"), link("A.s", "B.s"), link("B.k", "C.k"), link("C.s", "B.s")),
+        (),
+    ),
+    "NULL equals NULL": (3, (link("A.s", "B.s", True), link("B.s", "C.s", True)), ()),
+    "NULL does where all allow it": (3, (link("A.s", "B.s", True), link("B.s", "C.s")), ()),
+    "an equality within an input": (
+        3,
+        (link("A.k", "B.k"), link("A.m", "B.k"), link("B.m", "C.m")),
+        (),
+    ),
+    "a star": (4, (link("A.k", "B.k"), link("A.m", "C.m"), link("A.s", "D.s")), ()),
+    "theta": (3, (), (compared("A.k", "<", "B.k"), compared("B.m", ">=", "C.k"))),
+    "hybrid": (3, (link("A.k", "B.k"),), (compared("B.m", "<>", "C.m"),)),
+    "no condition": (3, (), ()),
+    "two inputs": (2, (link("A.k", "B.k"),), (compared("A.m", "<=", "B.m"),)),
+}
+
+
+def logical_join(
+    count: int, links: tuple[Link, ...], conditions: tuple[Expression, ...]
+) -> logical.Plan:
+    """The tree of binary joins, all conditions in the last one."""
+    equalities = [
+        Call("<=>" if key.null_matches else "=", (key.left, key.right), types.BOOLEAN)
+        for key in (link.key for link in links)
+    ]
+    parts = [*equalities, *conditions]
+    whole = reduce(lambda a, b: Call("and", (a, b), types.BOOLEAN), parts) if parts else None
+    sources: list[logical.Plan] = [
+        logical.Source(name, name, schema_of(name), RAW_TIME, Lifetime.INTERVAL)
+        for name in NAMES[:count]
+    ]
+    *first, last = sources
+    left = reduce(lambda a, b: logical.Join(a, b, JoinKind.INNER, None), first)
+    return logical.Join(left, last, JoinKind.INNER, whole)
+
+
+def random_choice(chance: Random) -> AreaChoice:
+    return AreaChoice(
+        probing=chance.choice(list(Probing)),
+        closing=chance.choice(list(Closing)),
+        lazy=chance.choice([0, 0, 7]),
+        partitions=chance.choice([2, 64]),
+        calendar=chance.random() < 0.3,
+    )
+
+
+def random_orders(chance: Random, count: int) -> tuple[tuple[int, ...], ...]:
+    ports = list(range(count))
+    shuffled = [tuple(chance.sample(ports, count)) for _ in ports]
+    return chance.choice(
+        [
+            new_first(shuffled[0]),
+            as_they_stand(shuffled[0]),
+            tuple(shuffled),
+            tuple((port, *(p for p in shuffled[port] if p != port)) for port in ports),
+        ]
+    )
+
+
+def random_join(chance: Random, name: str) -> tuple[MultiJoin, Inputs]:
+    count, links, conditions = JOINS[name]
+    patterns = [chance.choice(list(Pattern)) for _ in range(count)]
+    sources: list[PhysicalPlan] = [
+        given(stream, schema_of(stream), pattern)
+        for stream, pattern in zip(NAMES, patterns, strict=False)
+    ]
+    join = MultiJoin(
+        tuple(sources),
+        links,
+        conditions,
+        orders=random_orders(chance, count),
+        areas=tuple(random_choice(chance) for _ in range(count)),
+        interval=chance.choice([0, 0, 1, 5, 100, INFINITY]),
+    )
+    inputs = {
+        stream: random_elements(chance, pattern, chance.choice([2, 8, 14]), VALUES)
+        for stream, pattern in zip(NAMES, patterns, strict=False)
+    }
+    return join, inputs
+
+
+@pytest.mark.parametrize("name", JOINS)
+@pytest.mark.parametrize("seed", range(10))
+def test_it_is_a_tree_of_binary_joins(name: str, seed: int) -> None:
+    chance = Random(f"{name} {seed}")
+    join, inputs = random_join(chance, name)
+    count, links, conditions = JOINS[name]
+    plan = logical_join(count, links, conditions)
+    settled = {stream: normal_form(elements) for stream, elements in inputs.items()}
+    expected = Reference(plan, settled).result()
+    assert normal_form(run(join, inputs, chance).elements) == expected
+    assert normal_form(run(choose(plan, "ELEMENTS"), settled, chance).elements) == expected
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_a_tree_becomes_one_join(name: str) -> None:
+    chance = Random(name)
+    count, links, conditions = JOINS[name]
+    plan = logical_join(count, links, conditions)
+    inputs = {
+        stream: normal_form(random_elements(chance, Pattern.WEAK, 10, VALUES))
+        for stream in NAMES[:count]
+    }
+    joined = multi_way(choose(plan, "ELEMENTS"))
+    assert isinstance(joined, MultiJoin) == (count > 2)
+    assert normal_form(run(joined, inputs, chance).elements) == Reference(plan, inputs).result()
+
+
+# --- orders ---------------------------------------------------------------------------------------
+
+
+def test_new_elements_come_first_in_each_order() -> None:
+    """G3 table 4."""
+    assert new_first((0, 1, 2)) == ((0, 1, 2), (1, 0, 2), (2, 0, 1))
+
+
+def test_equalities_that_hang_together_are_one_class() -> None:
+    links = [link("A.k", "B.k"), link("C.m", "D.m"), link("B.k", "C.k", True), link("C.m", "A.m")]
+    classes = equality_classes(links)
+    members = [{f"{NAMES[port]}.{e.name}" for port, e in c.members} for c in classes]
+    assert members == [{"A.k", "B.k", "C.k"}, {"C.m", "D.m", "A.m"}]
+    assert not classes[0].null_matches, "NULL equals nothing in A.k = B.k"
+
+
+def test_each_input_is_reached_by_all_that_links_it() -> None:
+    _, links, conditions = JOINS["a chain of different columns"]
+    sources = tuple(given(name, schema_of(name), Pattern.WEAK) for name in NAMES)
+    join = MultiJoin(sources, links, conditions, orders=as_they_stand((2, 0, 1, 3)))
+    steps = join.steps(0)
+    assert [step.port for step in steps] == [2, 0, 1, 3]
+    assert [step.shared for step in steps] == [(), (), (0, 1), (2,)], "A is not linked to C"
+
+
+# --- G3's examples --------------------------------------------------------------------------------
+
+WINDOW = 101  # G3's windows of 100 are closed
+
+
+def attribute_join(orders: tuple[tuple[int, ...], ...], **more: object) -> MultiJoin:
+    """All inputs on one attribute."""
+    names = NAMES[: len(orders)]
+    links = tuple(link(f"{names[0]}.k", f"{name}.k") for name in names[1:])
+    sources = tuple(given(name, schema_of(name), Pattern.WEAKEST) for name in names)
+    return MultiJoin(sources, links, orders=orders, **more)  # type: ignore[arg-type]
+
+
+def arrived(times: tuple[int, ...]) -> list[Element]:
+    return [Element((1, time, None), time, time + WINDOW) for time in times]
+
+
+@pytest.mark.parametrize("interval", [0, 5, 110, INFINITY])
+@pytest.mark.parametrize("orders", [new_first((0, 1, 2)), as_they_stand((0, 1, 2))])
+def test_expired_rows_do_not_join(orders: tuple[tuple[int, ...], ...], interval: int) -> None:
+    """G3 tables 2 and 3: however late the rows of S3 are joined."""
+    inputs = {"A": arrived((90, 100)), "B": arrived((150, 180)), "C": arrived((195, 205))}
+    joined = run(attribute_join(orders, interval=interval), inputs).elements
+    times = sorted((e.row[1], e.row[4], e.row[7]) for e in joined)
+    assert times == [(100, 150, 195), (100, 180, 195)]
+
+
+def touched(orders: tuple[tuple[int, ...], ...], probing: Probing) -> float:
+    """Elements looked at in a unit of time: windows of 100, one row a unit, 50 values."""
+    areas = tuple(AreaChoice(probing=probing) for _ in orders)
+    running = Run(attribute_join(orders, areas=areas))
+    (vertex,) = (v for v in running.graph.vertices if isinstance(v.node, MultiJoin))
+    operator = vertex.operator
+    assert isinstance(operator, MultiJoinOperator)
+    before = 0
+    for time in range(150):
+        before = operator.touched if time == 100 else before
+        for port, _ in enumerate(orders):
+            row = ((time * (7 + 2 * port)) % 50, time, None)
+            running.push(NAMES[port], [Element(row, time, time + 100)], time)
+    return (operator.touched - before) / 50
+
+
+def test_new_elements_first_look_at_less() -> None:
+    """G3 §4.2: a new row meets two of each window of 100; nobody scans a window for each row of
+    another, as the naive join does."""
+    eager = touched(new_first((0, 1, 2)), Probing.LOOP)
+    naive = touched(as_they_stand((0, 1, 2)), Probing.LOOP)
+    assert eager == pytest.approx(3 * (100 + 2 * 100), rel=0.05)
+    # The first input as before; the second for each row of the first; the third for each pair.
+    expected = 300 + (100 + 100 + 2 * 100) + (100 + 100 * 100 + 200)
+    assert naive == pytest.approx(expected, rel=0.05)
+
+
+def test_more_inputs_make_it_worse() -> None:
+    eager = touched(new_first((0, 1, 2, 3)), Probing.LOOP)
+    naive = touched(as_they_stand((0, 1, 2, 3)), Probing.LOOP)
+    assert eager == pytest.approx(4 * (100 + 200 + 400), rel=0.05)
+    assert naive > 10 * eager
+
+
+def test_hash_probing_looks_at_partners_only() -> None:
+    hashed = touched(new_first((0, 1, 2)), Probing.HASH)
+    assert hashed == pytest.approx(3 * (2 + 4), rel=0.2)
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def test_a_lazy_join_does_not_pass_what_it_evaluated() -> None:
+    running = Run(attribute_join(new_first((0, 1)), interval=10))
+    for time in range(40):
+        for name in "AB":
+            running.push(name, [Element((1, time, None), time, time + 3)], time)
+        assert running.frontier == time // 10 * 10
+    seen = {e.start for e in running.elements}
+    assert seen == set(range(31)), "all up to the last evaluation, and nothing of later rows"
+
+
+def test_what_nobody_can_meet_is_dropped() -> None:
+    running = Run(attribute_join(new_first((0, 1, 2))))
+    operator = running.graph.root.operator
+    for first in range(0, 4000, 10):
+        new = [Element((t, t, str(t)), t, t + 10) for t in range(first, first + 10)]
+        for name in "ABC":
+            running.push(name, new, first + 9)
+    assert operator.rows <= 3 * 20
+    assert isinstance(operator, MultiJoinOperator)
+    spaces = operator._spaces
+    assert all(space.count <= 2 * operator.rows + 1030 for space in spaces), "keys are forgotten"
+
+
+def test_rows_that_fail_are_noted_and_not_given() -> None:
+    zero = Call("=", (Call("div", (column(0, "k"), column(2, "m")), types.BIGINT), column(1, "k")),
+                types.BOOLEAN)  # fmt: skip
+    sources = tuple(given(name, schema_of(name), Pattern.WEAK) for name in "ABC")
+    join = MultiJoin(sources, (), condition=zero)
+    rows = {
+        "A": [Element((4, 0, "a"), 0, 5)],
+        "B": [Element((2, 0, "b"), 0, 5)],
+        "C": [Element((0, m, "c"), 0, 5) for m in (0, 1, 2)],
+    }
+    running = run(join, rows)
+    assert [element.row for element in running.elements] == [(4, 0, "a", 2, 0, "b", 0, 2, "c")]
+    (failed,) = running.graph.context.errors
+    assert failed[0] == (4, 0, "a", 2, 0, "b", 0, 0, "c")
+
+
+def test_no_more_than_some_pairs_are_formed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millstream.physical.operators.multi_join.PAIRS", 7)
+    for name, seed in product(["theta", "hybrid", "no condition"], range(5)):
+        test_it_is_a_tree_of_binary_joins(name, seed)
