@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from millstream.errors import (
@@ -15,6 +16,9 @@ from millstream.errors import (
 )
 
 if TYPE_CHECKING:
+    from millstream.local.running import Running
+    from millstream.local.sinks import named_sink as sink
+    from millstream.local.sources import Feed, Heartbeat
     from millstream.query import Query
     from millstream.session import MillstreamWarning, Session
 
@@ -24,20 +28,33 @@ __all__ = [
     "BindError",
     "CatalogError",
     "DataError",
+    "Feed",
+    "Heartbeat",
     "MillstreamError",
     "MillstreamWarning",
     "NotYetError",
     "ParseError",
     "Query",
     "QueryError",
+    "Running",
     "Session",
+    "sink",
 ]
+
+_LAZY = {
+    "Feed": ("millstream.local.sources", "Feed"),
+    "Heartbeat": ("millstream.local.sources", "Heartbeat"),
+    "MillstreamWarning": ("millstream.session", "MillstreamWarning"),
+    "Query": ("millstream.query", "Query"),
+    "Running": ("millstream.local.running", "Running"),
+    "Session": ("millstream.session", "Session"),
+    "sink": ("millstream.local.sinks", "named_sink"),
+}
 
 
 def __getattr__(name: str) -> object:
     """Sessions need Arrow, which takes a while to load; the command line's help does not."""
-    if name in ("MillstreamWarning", "Query", "Session"):
-        from millstream import session
-
-        return getattr(session, name)
+    if name in _LAZY:
+        module, attribute = _LAZY[name]
+        return getattr(import_module(module), attribute)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

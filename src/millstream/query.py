@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from millstream import types
 from millstream.catalog import Connector, RegisteredQuery
 from millstream.errors import Diagnostic, NotYetError, QueryError
+from millstream.instants import chronon
 from millstream.logical.analysis import given_anew
 from millstream.logical.elements import Element, Row, row_key
-from millstream.logical.functions import EvaluationError, cast
 from millstream.logical.plan import Plan, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
 from millstream.records import LAST_TIMESTAMP, Records
-from millstream.sql.literals import microseconds_of
 from millstream.values import to_arrow
 
 if TYPE_CHECKING:
+    from millstream.local.running import Running
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
 
@@ -46,6 +45,8 @@ class Query:
         self.sink = sink
         self.emit = emit
         self.warnings = warnings
+        #: What `start` gave last.
+        self.running: Running | None = None
         self._draws: dict[tuple[int, tuple[object, ...]], object] = {}
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[tuple[object, ...], str]] = []
@@ -135,10 +136,45 @@ class Query:
         catalog = self._session.catalog
         return Context(catalog.functions, catalog.aggregates)
 
-    def snapshot(self, at: int | str | datetime.datetime | datetime.date) -> pa.Table:
-        """The answer at one instant; a row that holds n times is there n times."""
+    def start(
+        self,
+        sink: object = None,
+        name: str | None = None,
+        checkpoint: str | None = None,
+        trigger: str | None = None,
+        late: object = None,
+        errors: object = None,
+        *,
+        snapshots: bool = False,
+    ) -> Running:
+        """Let the query run until its inputs end or it is stopped.
+
+        `sink` is "console", "noop" or a function `f(table, batch)` that is called, in order, with
+        the rows of each batch and its `id` and `frontier`; without one the results are kept, for
+        `results()`. `trigger`: None takes what has arrived as soon as something has, a duration
+        such as "500 milliseconds" at most that often, "available_now" reads streams that end to
+        their end. `late` and `errors` are functions, or lists, that get tables of rows that came
+        too late and `ErrorRow`s. `snapshots` keeps what `snapshot` needs where there is a sink.
+        """
+        from millstream.local.starting import start
+
         self._check_registered()
-        instant = self._instant(at)
+        self.running = start(
+            self._session, self, sink, name, checkpoint, trigger, late, errors, snapshots
+        )
+        return self.running
+
+    def snapshot(
+        self,
+        at: int | str | datetime.datetime | datetime.date,
+        timeout: float | None = None,
+    ) -> pa.Table:
+        """The answer at one instant; a row that holds n times is there n times. While the query
+        runs, it is that of the running one, once it is final: `timeout` is in seconds."""
+        self._check_registered()
+        if self.running is not None and self.running.answers_snapshots:
+            return self.running.snapshot(at, timeout)
+        instant = chronon(at, self.plan.domain)
         inputs = self._session._inputs(self.plan)
         if self._session.engine == "reference":
             reference = self._reference(inputs)
@@ -159,6 +195,10 @@ class Query:
             batch = batch.take(np.empty(0, np.int64))
         return answers.snapshot_table(self.plan.schema, batch)
 
+    def note_state(self, state: str) -> None:
+        """What SHOW QUERIES tells: registered, running, stopped or failed."""
+        self._entry.state = state
+
     def _check_registered(self) -> None:
         if self._session.queries.get(self.name) is not self:
             raise QueryError(f'query "{self.name}" was dropped')
@@ -177,25 +217,6 @@ class Query:
         if self.errors and self._session.on_error == "stop":
             row, message = self.errors[0]
             raise QueryError(f'query "{self.name}" failed on row {row}: {message}')
-
-    def _instant(self, at: object) -> int:
-        domain = self.plan.domain
-        if isinstance(at, int) and not isinstance(at, bool):
-            return at
-        if pa.types.is_timestamp(domain.type):
-            if isinstance(at, datetime.datetime):
-                return microseconds_of(at)
-            if isinstance(at, datetime.date):
-                at = at.isoformat()
-            if isinstance(at, str):
-                try:
-                    return int(cast(at, types.STRING, types.TIMESTAMP))
-                except EvaluationError:
-                    pass
-        raise QueryError(
-            f"{at!r} is not an instant of {domain.describe()}",
-            help="pass a number of chronons, or a datetime or text for TIMESTAMP time",
-        )
 
     def _final(self, elements: list[Element]) -> pa.Table:
         granule = given_anew(self.plan)

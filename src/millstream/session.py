@@ -13,7 +13,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -43,8 +44,11 @@ from millstream.errors import (
     located,
     render,
 )
+from millstream.local.clock import Clock
+from millstream.local.inbox import CAPACITY
+from millstream.local.sources import Feed, Reader
 from millstream.logical.evaluate import UserAggregate, UserFunction
-from millstream.logical.plan import Plan, Source
+from millstream.logical.plan import Plan, Schema, Source
 from millstream.names import Name
 from millstream.query import Query
 from millstream.records import Records, records_of
@@ -85,7 +89,9 @@ class Session:
         self.on_error = on_error
         self.catalog = Catalog()
         self.queries: dict[str, Query] = {}
+        self.clock = Clock()
         self._data: dict[str, Records] = {}
+        self._live: dict[str, Feed | Reader] = {}
         self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None]] = {}
 
     # --- streams ---------------------------------------------------------------------------------
@@ -101,34 +107,73 @@ class Session:
         unit: str | None = None,
         schema: Mapping[str, str | pa.DataType] | pa.Schema | None = None,
     ) -> None:
-        """Register bounded data as a stream.
+        """Register data as a stream.
 
         `data` is an Arrow table or batches, a pandas or Polars frame, or an iterable of rows
         (dictionaries, or tuples with `schema`). `time` names the column that orders it, or the two
-        columns between which each row is valid. Rows are sorted by time first.
+        columns between which each row is valid. Rows are sorted by time first. An iterator with a
+        `schema` is read when a query needs it: a started one while it runs, `run` to its end.
         """
-        if not isinstance(name, str) or not name:
-            raise DataError(f"a stream needs a name, not {name!r}")
         declared = None if schema is None else declared_schema(schema)
+        if declared is not None and isinstance(data, Iterator):
+            stream = self._declared(name, declared, time, delay, idle, unit)
+            self.catalog.add_stream(stream)
+            self._live[stream.name] = Reader(stream, lambda: data, shared=True)
+            return
+        _check_name(name)
         table = table_of(data, declared, name)
         columns = declared if declared is not None else schema_of(table, name)
+        stream = self._declared(name, columns, time, delay, idle, unit, bounded=True)
+        records = records_of(stream, table)
+        self.catalog.add_stream(stream)
+        self._data[stream.name] = records
+
+    def feed(
+        self,
+        name: str,
+        schema: Mapping[str, str | pa.DataType] | pa.Schema,
+        time: str | tuple[str, str] | None = None,
+        *,
+        delay: str | int | None = None,
+        idle: str | int | None = None,
+        unit: str | None = None,
+        capacity: int = CAPACITY,
+    ) -> Feed:
+        """Register a stream that this program pushes: `feed.send(rows)`.
+
+        `capacity` is the number of rows that may wait in the queue of a query before `send` waits.
+        """
+        stream = self._declared(name, declared_schema(schema), time, delay, idle, unit)
+        self.catalog.add_stream(stream)
+        feed = Feed(stream, capacity)
+        self._live[stream.name] = feed
+        return feed
+
+    def _declared(
+        self,
+        name: str,
+        columns: Schema,
+        time: str | tuple[str, str] | None,
+        delay: str | int | None,
+        idle: str | int | None,
+        unit: str | None,
+        bounded: bool = False,
+    ) -> Stream:
+        _check_name(name)
         check_columns(columns, name)
         times = () if time is None else (time,) if isinstance(time, str) else tuple(time)
         if len(times) > 2 or len(set(times)) < len(times):
             raise DataError("time names one column, or the two between which a row is valid")
         domain = time_domain(columns, [Name(column) for column in times], unit, name)
-        stream = Stream(
+        return Stream(
             name,
             columns,
             domain,
             tuple(column_named(columns, Name(column), name).name for column in times),
             length(delay, domain, "the delay") or 0,
             length(idle, domain, "the idle time"),
-            bounded=True,
+            bounded=bounded,
         )
-        records = records_of(stream, table)
-        self.catalog.add_stream(stream)
-        self._data[stream.name] = records
 
     def source(
         self, name: str, connect: Connect, decode: Callable[[Any], Any] | None = None
@@ -218,7 +263,11 @@ class Session:
                 stream = self.catalog.stream(name)
                 self.catalog.drop_stream(name)
                 self._data.pop(stream.name, None)
+                live = self._live.pop(stream.name, None)
+                if isinstance(live, Feed):
+                    live.close()
             case syntax.Drop(name=name):
+                self._check_stopped(name)
                 del self.queries[self.catalog.drop_query(name).name]
             case syntax.Stop(name=name):
                 self._stop(name)
@@ -281,6 +330,18 @@ class Session:
             raise CatalogError(
                 f'query "{query.name}" is not running', name.span, "DROP QUERY removes it"
             )
+        running = self.queries[query.name].running
+        assert running is not None
+        running.stop()
+
+    def _check_stopped(self, name: Name) -> None:
+        query = self.catalog.query(name)
+        if query.state == "running":
+            raise CatalogError(
+                f'query "{query.name}" is running',
+                name.span,
+                f"stop it first: STOP QUERY {query.name}",
+            )
 
     def _show_streams(self) -> pa.Table:
         rows = [
@@ -316,8 +377,39 @@ class Session:
     def _records(self, name: str) -> Records:
         if name in self._data:
             return self._data[name]
+        stream = self._source_stream(name)
+        origin = self._origin(name)
+        if isinstance(origin, Feed):
+            raise QueryError(
+                f'stream "{name}" is pushed by a program and has no beginning and no end',
+                help="start the query: query.start(sink)",
+            )
+        assert isinstance(origin, Reader)
+        try:
+            table = table_of(origin.all_items(), stream.columns, name)
+        except MillstreamError:
+            raise
+        except Exception as error:  # whatever the connector raises is told as the stream's error
+            raise DataError(f'stream "{name}" cannot be read: {error}') from error
+        records = records_of(stream, table)
+        if name in self._live:  # an iterator can be read once
+            self._data[name] = records
+            del self._live[name]
+        return records
+
+    def _source_stream(self, name: str) -> Stream:
         stream = self.catalog.stream(Name(name, quoted=True))
         assert isinstance(stream, Stream)
+        return stream
+
+    def _origin(self, name: str) -> Records | Feed | Reader:
+        """Where the rows of a stream come from: one connection of its own for each query, unless
+        the rows are there or are pushed."""
+        if name in self._data:
+            return self._data[name]
+        if name in self._live:
+            return self._live[name]
+        stream = self._source_stream(name)
         assert stream.connector is not None
         connector = stream.connector.name.text
         known = {
@@ -332,16 +424,13 @@ class Session:
                 or "register it with session.source(name, connect, decode)",
             )
         connect, decode = found
-        try:
-            data = connect(*stream.connector.values, **dict(stream.connector.options))
-            if decode is not None:
-                data = [decode(item) for item in data]
-            table = table_of(data, stream.columns, name)
-        except MillstreamError:
-            raise
-        except Exception as error:  # whatever the connector raises is told as the stream's error
-            raise DataError(f'stream "{name}" cannot be read: {error}') from error
-        return records_of(stream, table)
+        call = partial(connect, *stream.connector.values, **dict(stream.connector.options))
+        return Reader(stream, call, decode)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise DataError(f"a stream needs a name, not {name!r}")
 
 
 def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> None:

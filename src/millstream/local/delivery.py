@@ -1,0 +1,90 @@
+"""From what the last operator gives to what the sink gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from millstream.errors import QueryError
+from millstream.instants import Instant, shown
+from millstream.local import answers
+from millstream.local.kept import Kept
+from millstream.local.sinks import GivenBatch, Noop, Sink
+from millstream.logical.plan import Schema
+from millstream.logical.time import TimeDomain
+from millstream.physical.batch import NEVER, Batch, merged
+from millstream.physical.operator import Context
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """How the answer of a query is given; `granule`: anew in each one (RSTREAM)."""
+
+    schema: Schema
+    domain: TimeDomain
+    changes: bool
+    granule: int | None = None
+
+    def table(self, batch: Batch) -> pa.Table:
+        if self.changes:
+            return answers.changes_table(self.schema, self.domain, batch)
+        if self.granule is not None:
+            batch = answers.cut(batch, self.granule)
+        return answers.final_table(self.schema, self.domain, batch)
+
+
+class Delivery:
+    """Gathers the answers of a round, and gives them to the sink as one batch."""
+
+    def __init__(
+        self, query: str, form: AnswerForm, context: Context, sink: Sink, kept: Kept | None
+    ) -> None:
+        self.rows = 0
+        self.batches = 0
+        self.kept = kept
+        self._query = query
+        self._form = form
+        self._context = context
+        self._sink = sink
+        self._gathered: list[Batch] = []
+        self._frontier = NEVER
+
+    def gather(self, batch: Batch) -> None:
+        """Take what the root gives. It is read now: its columns may refer to state."""
+        batch = answers.cropped(batch, self._context.beginning)
+        if len(batch):
+            list(batch.columns)
+            self._gathered.append(batch)
+            if self.kept is not None:
+                self.kept.add(batch)
+
+    def give(self, nothing: Batch) -> None:
+        """To the sink, if there is something to tell: rows, or that the frontier has moved.
+        `nothing` is an empty batch with the frontier."""
+        gathered, self._gathered = self._gathered, []
+        if not gathered and nothing.frontier == self._frontier:
+            return
+        self._frontier = nothing.frontier
+        batch = GivenBatch(self.batches, self.frontier)
+        self.batches += 1
+        self.rows += sum(map(len, gathered))
+        if type(self._sink) is Noop:
+            return
+        table = self._form.table(merged([*gathered, nothing]))
+        try:
+            self._sink.give(table, batch)
+        except Exception as error:  # whatever a sink raises ends its query
+            raise QueryError(f'query "{self._query}": the sink failed: {error}') from error
+
+    def close(self) -> None:
+        try:
+            self._sink.close()
+        except Exception as error:
+            raise QueryError(f'query "{self._query}": the sink failed: {error}') from error
+
+    @property
+    def frontier(self) -> Instant | None:
+        if self._frontier == NEVER:
+            return None
+        return shown(self._frontier, self._form.domain)

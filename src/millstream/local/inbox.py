@@ -1,0 +1,156 @@
+"""Queues between those who push streams and the one thread of a query that reads them.
+
+Each input of a query has a queue of its own, all of them one lock: whoever pushes wakes the query,
+and waits while his queue is full. What has arrived when the query comes for it is its next batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from millstream.catalog import Stream
+from millstream.local.intake import joined, nothing, typed_rows
+from millstream.records import BadRow, Records
+
+CAPACITY = 1_000_000  # rows that wait in a queue before those who push must wait
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Typed rows, and those that could not be taken in, by their number among both."""
+
+    records: Records
+    bad: Sequence[BadRow] = ()
+
+    def __len__(self) -> int:
+        return len(self.records) + len(self.bad)
+
+
+@dataclass(frozen=True)
+class Beat:
+    """No row before this instant will follow."""
+
+    frontier: int
+
+
+@dataclass(frozen=True)
+class End:
+    """Nothing follows; `failure` is what ended the source, if it did not end by itself."""
+
+    failure: Exception | None = None
+
+
+Entry: TypeAlias = "Checked | Beat | End | list[Any]"  # a list: rows that are not typed yet
+
+
+@dataclass
+class Arrival:
+    """What a query takes from a queue at once."""
+
+    records: Records
+    bad: list[BadRow] = field(default_factory=list)
+    frontier: int | None = None
+    end: End | None = None
+
+
+class Inbox:
+    """The lock and the bells of one query's queues."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.work = threading.Condition(self.lock)  # something came, or all shall end
+        self.room = threading.Condition(self.lock)  # something was taken
+        self.stopping = False
+        self.owner: threading.Thread | None = None
+
+
+class Inlet:
+    """One queue. A query that has ended takes nothing more: `offer` then gives False."""
+
+    def __init__(self, stream: Stream, inbox: Inbox, capacity: int = CAPACITY) -> None:
+        self.stream = stream
+        self.queued = 0
+        self._inbox = inbox
+        self._capacity = capacity
+        self._entries: deque[Entry] = deque()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def offer(self, entry: Checked | Beat | End) -> bool:
+        """Put an entry at the end of the queue, once there is room."""
+        with self._inbox.lock:
+            if not self._has_room():
+                return False
+            self._entries.append(entry)
+            self.queued += len(entry) if isinstance(entry, Checked) else 0
+            self._inbox.work.notify()
+        return True
+
+    def offer_row(self, row: object) -> bool:
+        """Put a row that is not typed yet at the end: many of them are typed together."""
+        with self._inbox.lock:
+            if not self._has_room():
+                return False
+            last = self._entries[-1] if self._entries else None
+            if isinstance(last, list):
+                last.append(row)
+            else:
+                self._entries.append([row])
+            self.queued += 1
+            self._inbox.work.notify()
+        return True
+
+    def _has_room(self) -> bool:
+        """Wait for room; False if nobody reads any more. The query itself never waits: it alone
+        makes room."""
+        own = threading.current_thread() is self._inbox.owner
+        while self.queued >= self._capacity and not self._closed and not own:
+            self._inbox.room.wait()
+        return not self._closed
+
+    def close(self) -> None:
+        """Take nothing more; what is queued stays. The caller holds the lock."""
+        self._closed = True
+
+    def take(self, limit: int) -> Arrival:
+        """What has arrived, up to about a limit of rows."""
+        with self._inbox.lock:
+            entries = self._popped(limit)
+            self._inbox.room.notify_all()
+        arrival = Arrival(nothing(self.stream))
+        parts: list[Records] = []
+        for entry in entries:
+            match entry:
+                case Beat(frontier):
+                    arrival.frontier = max(frontier, arrival.frontier or frontier)
+                case End():
+                    arrival.end = entry
+                case _:
+                    self._add(entry, parts, arrival.bad)
+        arrival.records = joined(parts) if parts else arrival.records
+        return arrival
+
+    def _add(self, entry: Checked | list[Any], parts: list[Records], bad: list[BadRow]) -> None:
+        if isinstance(entry, list):
+            entry = Checked(*typed_rows(self.stream, entry))
+        before = sum(map(len, parts)) + len(bad)
+        bad += [BadRow(before + row.number, row.message, row.help) for row in entry.bad]
+        parts.append(entry.records)
+
+    def _popped(self, limit: int) -> list[Entry]:
+        entries: list[Entry] = []
+        rows = 0
+        while self._entries and rows < limit:
+            size = len(self._entries[0]) if isinstance(self._entries[0], list | Checked) else 0
+            if entries and rows + size > limit:
+                break
+            entries.append(self._entries.popleft())
+            rows += size
+        self.queued -= rows
+        return entries

@@ -1,0 +1,165 @@
+"""The inputs of a running query: what comes next from each stream, and how far it has come."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+
+from millstream.catalog import Stream
+from millstream.local.bounded import BATCH_ROWS
+from millstream.local.graph import Vertex
+from millstream.local.inbox import Arrival, End, Inbox, Inlet
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER
+from millstream.records import Records
+
+
+class Origin(Protocol):
+    """Who fills the queue of an input."""
+
+    def attach(self, inbox: Inbox) -> Inlet: ...
+
+    def detach(self, inlet: Inlet) -> None: ...
+
+
+class Input(ABC):
+    """One stream as one query sees it."""
+
+    def __init__(self, stream: Stream, vertices: list[Vertex]) -> None:
+        self.stream = stream
+        self.vertices = vertices
+        self.frontier = NEVER
+        self.received = 0  # rows, with those that are late or cannot be read
+        self.admitted = 0  # rows that went into the query
+        self.late = 0
+        self.bad = 0
+        self.ended = False
+        self.heard = 0  # when something came last, by the stopwatch
+        self.idle = False
+
+    @property
+    @abstractmethod
+    def ready(self) -> bool:
+        """Whether something can be taken; asked under the lock of the inbox."""
+
+    @property
+    @abstractmethod
+    def queued(self) -> int:
+        """How many rows wait."""
+
+    @abstractmethod
+    def take(self, limit: int = BATCH_ROWS) -> Arrival: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Take nothing more that has not been accepted; under the lock of the inbox."""
+
+    def detach(self) -> None:  # noqa: B027
+        """Tell those who push, if any, that nobody reads any more."""
+
+    @property
+    def patience(self) -> int | None:
+        """For how many microseconds the source may be silent before nobody waits for it."""
+        if self.stream.idle is None or self.stream.domain.microseconds is None:
+            return None
+        return self.stream.idle * self.stream.domain.microseconds
+
+    def timed(self, records: Records, now: int) -> Records:
+        """The rows in order of time; those of a stream without one get the time of arrival."""
+        if self.stream.time:
+            return records.in_order()
+        instant = max(self.frontier, now)
+        start = np.full(len(records), instant, np.int64)
+        return Records(records.columns, start, start + 1)
+
+    def split_late(self, records: Records) -> tuple[Records, Records | None]:
+        """The rows that are in time, and those that start before what is final already."""
+        if not len(records) or records.start[0] >= self.frontier:
+            return records, None
+        first = int(np.searchsorted(records.start, self.frontier))
+        return records.slice(first, len(records)), records.slice(0, first)
+
+    def advance(self, records: Records, promised: int | None) -> bool:
+        """Move the frontier past what came; whether it moved."""
+        before = self.frontier
+        if len(records):
+            latest = int(records.start[-1])
+            delay = self.stream.delay if self.stream.time else -1
+            self.frontier = max(before, latest - delay)
+        if promised is not None:
+            self.frontier = max(self.frontier, promised)
+        if self.ended:
+            self.frontier = INFINITY
+        return self.frontier > before
+
+
+class QueuedInput(Input):
+    """A stream that is pushed."""
+
+    def __init__(
+        self, stream: Stream, vertices: list[Vertex], origin: Origin, inbox: Inbox
+    ) -> None:
+        super().__init__(stream, vertices)
+        self.origin = origin
+        self._inlet = origin.attach(inbox)
+
+    @property
+    def ready(self) -> bool:
+        return len(self._inlet) > 0
+
+    @property
+    def queued(self) -> int:
+        return self._inlet.queued
+
+    def take(self, limit: int = BATCH_ROWS) -> Arrival:
+        return self._inlet.take(limit)
+
+    def close(self) -> None:
+        self._inlet.close()
+
+    def detach(self) -> None:
+        self.origin.detach(self._inlet)
+
+
+class BoundedInput(Input):
+    """Data in memory, in order of time, read from its beginning."""
+
+    def __init__(self, stream: Stream, vertices: list[Vertex], records: Records) -> None:
+        super().__init__(stream, vertices)
+        self._records = records
+        self._read = 0
+        self._closed = False
+
+    @property
+    def ready(self) -> bool:
+        return not self.ended and not self._closed
+
+    @property
+    def queued(self) -> int:
+        return 0 if self._closed else len(self._records) - self._read
+
+    def take(self, limit: int = BATCH_ROWS) -> Arrival:
+        first, self._read = self._read, min(self._read + limit, len(self._records))
+        end = End() if self._read == len(self._records) else None
+        return Arrival(self._records.slice(first, self._read), end=end)
+
+    def timed(self, records: Records, now: int) -> Records:
+        return records
+
+    @property
+    def patience(self) -> None:
+        return None
+
+    def advance(self, records: Records, promised: int | None) -> bool:
+        """The order is certain, whatever the delay."""
+        before = self.frontier
+        if len(records):
+            self.frontier = max(before, int(records.start[-1]))
+        if self.ended:
+            self.frontier = INFINITY
+        return self.frontier > before
+
+    def close(self) -> None:
+        self._closed = True

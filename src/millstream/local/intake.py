@@ -1,0 +1,126 @@
+"""What comes from outside becomes typed rows; the rows that cannot are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.catalog import Stream
+from millstream.data import column_in_data, table_of
+from millstream.errors import DataError
+from millstream.records import BadRow, Records, checked_records
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """In place of a row: why there is none."""
+
+    message: str
+
+
+def is_table(data: object) -> bool:
+    """Whether data is many rows in columns: Arrow's, or a pandas or Polars frame."""
+    if isinstance(data, pa.Table | pa.RecordBatch):
+        return True
+    module = type(data).__module__.split(".")[0]
+    return module in ("pandas", "polars") and type(data).__name__ in ("DataFrame", "LazyFrame")
+
+
+def typed(stream: Stream, data: object) -> tuple[Records, list[BadRow]]:
+    """The rows of a table or of an iterable, as they stand; DataError where it is none."""
+    if is_table(data):
+        return typed_table(stream, table_of(data, stream.columns, stream.name))
+    if isinstance(data, Mapping):
+        return typed_rows(stream, [data])
+    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        raise DataError(
+            f'stream "{stream.name}" cannot be sent {type(data).__name__}',
+            help="send an Arrow table, a pandas or Polars frame, or rows",
+        )
+    rows = list(data)
+    if rows and all(map(is_table, rows)):
+        parts = [typed(stream, part) for part in rows]
+        return joined([part for part, _ in parts]), _numbered(parts)
+    return typed_rows(stream, rows)
+
+
+def typed_table(stream: Stream, table: pa.Table) -> tuple[Records, list[BadRow]]:
+    """DataError where a column is missing; where one cannot be read at all, every row is bad."""
+    for field in stream.columns:
+        column_in_data(table.column_names, field.name, stream.name)
+    try:
+        return checked_records(stream, table)
+    except DataError as error:
+        message = _without_stream(error.diagnostic.message, stream)
+        return nothing(stream), [BadRow(n + 1, message) for n in range(table.num_rows)]
+
+
+def typed_rows(stream: Stream, rows: list[Any]) -> tuple[Records, list[BadRow]]:
+    """Rows one by one. A key that a mapping lacks is NULL; where some rows cannot be read, the
+    rows are halved until those are found."""
+    try:
+        return checked_records(stream, _table(stream, rows))
+    except DataError as error:
+        if len(rows) == 1:
+            if isinstance(rows[0], Unreadable):
+                return nothing(stream), [BadRow(1, rows[0].message)]
+            message = _without_stream(error.diagnostic.message, stream)
+            return nothing(stream), [BadRow(1, message, error.diagnostic.help)]
+    half = len(rows) // 2
+    parts = [typed_rows(stream, rows[:half]), typed_rows(stream, rows[half:])]
+    return joined([part for part, _ in parts]), _numbered(parts)
+
+
+def _table(stream: Stream, rows: list[Any]) -> pa.Table:
+    keys = {key for row in rows if isinstance(row, Mapping) for key in row}
+    if keys:
+        known = {key.lower() for key in keys if isinstance(key, str)}
+        absent = [field.name for field in stream.columns if field.name.lower() not in known]
+        if len(absent) == len(stream.columns):
+            raise DataError("the row has none of the stream's columns")
+        if absent:
+            first = next(n for n, row in enumerate(rows) if isinstance(row, Mapping))
+            rows = [*rows]
+            rows[first] = {**rows[first], **dict.fromkeys(absent)}
+    return table_of(rows, stream.columns, stream.name)
+
+
+def _without_stream(message: str, stream: Stream) -> str:
+    """The message of one row, without the place, which is told anew."""
+    place = f'stream "{stream.name}"'
+    for prefix in (f"{place}, row 1: ", f"{place}, ", f"{place}: "):
+        if message.startswith(prefix):
+            return message[len(prefix) :]
+    return message
+
+
+def _numbered(parts: Sequence[tuple[Records, list[BadRow]]]) -> list[BadRow]:
+    """The bad rows of parts that follow each other, by their number in the whole."""
+    bad: list[BadRow] = []
+    before = 0
+    for records, refused in parts:
+        bad += [BadRow(before + row.number, row.message, row.help) for row in refused]
+        before += len(records) + len(refused)
+    return bad
+
+
+def nothing(stream: Stream) -> Records:
+    empty = np.empty(0, np.int64)
+    return Records([pa.array([], field.type) for field in stream.columns], empty, empty)
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """Records that follow each other; at least one."""
+    full = [part for part in parts if len(part)] or list(parts[:1])
+    if len(full) == 1:
+        return full[0]
+    width = len(full[0].columns)
+    return Records(
+        [pa.concat_arrays([part.columns[i] for part in full]) for i in range(width)],
+        np.concatenate([part.start for part in full]),
+        np.concatenate([part.end for part in full]),
+    )

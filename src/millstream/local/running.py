@@ -1,0 +1,267 @@
+"""A running query, as the one who started it sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from millstream.catalog import Stream
+from millstream.errors import QueryError
+from millstream.instants import Instant, chronon, shown
+from millstream.local import answers, metrics
+from millstream.local.clock import Clock
+from millstream.local.delivery import AnswerForm, Delivery
+from millstream.local.graph import Graph
+from millstream.local.inbox import Inbox
+from millstream.local.inputs import BoundedInput, Input, Origin, QueuedInput
+from millstream.local.kept import Kept, still_open
+from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
+from millstream.local.sinks import sink_of
+from millstream.local.sources import Reader
+from millstream.local.worker import Policy, Worker
+from millstream.logical.analysis import given_anew
+from millstream.logical.plan import Plan
+from millstream.optimizer.choice import Choices, choose
+from millstream.physical.batch import merged
+from millstream.physical.operator import PhysicalPlan
+from millstream.records import Records
+
+if TYPE_CHECKING:
+    from millstream.logical.evaluate import UserAggregate, UserFunction
+
+_PARTING = 0.1  # seconds in which sources may end in good order when a query stops
+
+
+class Running:
+    """What `query.start(…)` gives. As a context manager it stops the query at the end of the
+    block, and raises what made it fail."""
+
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        emit: str,
+        origins: Mapping[str, tuple[Stream, Records | Origin]],
+        *,
+        functions: Mapping[str, UserFunction],
+        aggregates: Mapping[str, UserAggregate],
+        sink: object,
+        late: object,
+        errors: object,
+        interval: int | None,
+        stop_on_error: bool,
+        snapshots: bool,
+        clock: Clock,
+        at_end: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        self._began = clock.ticks()
+        self._at_end = at_end
+        self._plan = chosen_plan(plan, emit, origins)
+        self._form = AnswerForm(plan.schema, plan.domain, emit == "CHANGES", given_anew(plan))
+        self._keeps_all = sink is None
+        kept = None
+        if self._keeps_all or snapshots:
+            kept = Kept(self._plan, all=self._keeps_all, changes=self._form.changes)
+        late_output = LateOutput(receiver(late, "late rows", name))
+        error_output = ErrorOutput(name, receiver(errors, "errors", name))
+        context = RunningContext(functions, aggregates, output=error_output)
+        delivery = Delivery(name, self._form, context, sink_of(sink), kept)
+        graph = Graph(self._plan, context, delivery.gather)
+        inbox = Inbox()
+        policy = Policy(interval, stop_on_error, has_late=has_state(self._plan))
+        inputs = [_input(*origins[stream], graph, inbox) for stream in sorted(graph.sources)]
+        self._worker = Worker(
+            name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock
+        )  # fmt: skip
+        self._worker.start(self._ended)
+
+    def _ended(self) -> None:
+        self._at_end("stopped" if self._worker.failure is None else "failed")
+
+    # --- its life --------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<Running {self.name}: {self.state}>"
+
+    @property
+    def state(self) -> str:
+        if not self._worker.done.is_set():
+            return "running"
+        return "stopped" if self._worker.failure is None else "failed"
+
+    @property
+    def exception(self) -> Exception | None:
+        """What made the query fail."""
+        return self._worker.failure if self._worker.done.is_set() else None
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Accept no more rows, answer those that were accepted, and end the sink. Whether the query
+        has ended; called by the sink itself, it ends after that batch."""
+        self._worker.stop()
+        if self._worker.is_own_thread:
+            return False
+        ended = self._worker.done.wait(timeout)
+        for input in self._worker.inputs:
+            if isinstance(input, QueuedInput) and isinstance(input.origin, Reader):
+                input.origin.join(_PARTING)
+        return ended
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the query ends, because its inputs do or because it is stopped: whether it
+        has. Raises what made it fail."""
+        ended = self._worker.done.wait(timeout)
+        if self.exception is not None:
+            raise self.exception
+        return ended
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if error is None and self.exception is not None:
+            raise self.exception
+
+    # --- its answers -----------------------------------------------------------------------------
+
+    @property
+    def frontier(self) -> Instant | None:
+        """Every instant before it is final; None while nothing is known."""
+        return metrics.instant(self._worker.graph.root.frontier, self._form.domain)
+
+    def results(self) -> pa.Table:
+        """All that was given so far, where the query was started without a sink."""
+        kept = self._worker.delivery.kept
+        if kept is None or not kept.all:
+            raise QueryError(
+                f'query "{self.name}" has a sink and keeps no results',
+                help="start it without a sink to keep them",
+            )
+        with self._worker.working:
+            return self._form.table(kept.batch())
+
+    @property
+    def answers_snapshots(self) -> bool:
+        """Whether `query.snapshot` asks the running query: while it runs, and afterwards where its
+        rows came from streams that cannot be read again."""
+        live = any(isinstance(input, QueuedInput) for input in self._worker.inputs)
+        return self.state == "running" or live
+
+    def snapshot(self, at: object, timeout: float | None = None) -> pa.Table:
+        """The answer at one instant, as soon as it is final."""
+        instant = chronon(at, self._form.domain)
+        worker, kept = self._worker, self._worker.delivery.kept
+        if kept is None:
+            raise QueryError(
+                f'query "{self.name}" keeps nothing to answer snapshots from',
+                help="start it without a sink, or with snapshots=True",
+            )
+        worker.awaited.append(instant)
+        try:
+            if not worker.await_frontier(instant, timeout):
+                raise self._not_final(instant)
+            with worker.working:
+                return self._snapshot(instant, kept)
+        finally:
+            worker.awaited.remove(instant)
+
+    def _snapshot(self, instant: int, kept: Kept) -> pa.Table:
+        if instant < kept.horizon:
+            raise QueryError(
+                f'query "{self.name}" has forgotten the answer at {self._shown(instant)}',
+                help="ask for instants before they become final, or start it without a sink",
+            )
+        held = kept.holding(instant)
+        if not self._form.changes:
+            held = merged([held, still_open(self._plan, self._worker.graph, instant)])
+        return answers.snapshot_table(self._form.schema, held)
+
+    def _not_final(self, instant: int) -> QueryError:
+        why = "" if self.state == "running" else f" and the query has {self.state}"
+        return QueryError(
+            f'the answer of query "{self.name}" at {self._shown(instant)} is not final: its '
+            f"frontier is {self.frontier}{why}",
+            help="the frontier moves with the rows and heartbeats of all its streams",
+        )
+
+    def _shown(self, instant: int) -> str:
+        return str(shown(instant, self._form.domain))
+
+    # --- what it tells of itself -----------------------------------------------------------------
+
+    @property
+    def late(self) -> dict[str, pa.Table]:
+        """The last rows of each stream that came too late."""
+        with self._worker.working:
+            return self._worker.late.kept
+
+    @property
+    def errors(self) -> list[ErrorRow]:
+        """The last rows that could not be read or evaluated."""
+        with self._worker.working:
+            return list(self._worker.errors.kept)
+
+    @property
+    def progress(self) -> metrics.Progress:
+        inputs, delivery = self._worker.inputs, self._worker.delivery
+        return metrics.Progress(
+            self.state,
+            delivery.batches,
+            sum(input.received for input in inputs),
+            delivery.rows,
+            sum(input.late for input in inputs),
+            self._worker.errors.count,
+            self.frontier,
+            self._worker.seconds,
+        )
+
+    @property
+    def metrics(self) -> metrics.Metrics:
+        """Waits for the batch that is being worked on."""
+        domain = self._form.domain
+        elapsed = (self._clock.ticks() - self._began) / 1e6
+        with self._worker.working:
+            return metrics.Metrics(
+                [
+                    metrics.operator_metrics(vertex, domain, elapsed)
+                    for vertex in self._worker.graph.walk()
+                ],
+                {
+                    input.stream.name: metrics.source_metrics(input, domain)
+                    for input in self._worker.inputs
+                },
+            )
+
+
+def chosen_plan(
+    plan: Plan, emit: str, origins: Mapping[str, tuple[Stream, Records | Origin]]
+) -> PhysicalPlan:
+    """The operators for these sources: those with a delay come out of order."""
+    ordered = frozenset(
+        name
+        for name, (stream, origin) in origins.items()
+        if isinstance(origin, Records) or not stream.delay
+    )
+    return choose(plan, emit, Choices(ordered=ordered))
+
+
+def has_state(plan: PhysicalPlan) -> bool:
+    """Whether a late row could change what was final."""
+    return plan.state is not None or any(map(has_state, plan.inputs))
+
+
+def _input(stream: Stream, origin: Records | Origin, graph: Graph, inbox: Inbox) -> Input:
+    vertices = graph.sources[stream.name]
+    if isinstance(origin, Records):
+        return BoundedInput(stream, vertices, origin)
+    return QueuedInput(stream, vertices, origin, inbox)

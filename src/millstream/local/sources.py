@@ -1,0 +1,259 @@
+"""Where live rows come from: a program that sends them, or an iterable that a thread reads."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import GeneratorType
+from typing import Any
+
+from millstream.catalog import Stream
+from millstream.errors import QueryError
+from millstream.instants import chronon
+from millstream.local.inbox import CAPACITY, Beat, Checked, End, Inbox, Inlet
+from millstream.local.intake import Unreadable, is_table, typed
+
+SLICE_ROWS = 65_536  # larger batches are cut, so that queues stay short
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """What a connector gives among its rows to say: none before this instant will follow."""
+
+    instant: object
+
+
+class Audience:
+    """The queues of the queries that read a stream now."""
+
+    def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
+        self.stream = stream
+        self.capacity = capacity
+        self._inlets: list[Inlet] = []
+
+    def join(self, inlet: Inlet) -> None:
+        self._inlets = [*self._inlets, inlet]
+
+    def leave(self, inlet: Inlet) -> None:
+        self._inlets = [other for other in self._inlets if other is not inlet]
+
+    def __len__(self) -> int:
+        return len(self._inlets)
+
+    def tell(self, entry: Checked | Beat | End) -> bool:
+        """Whether anyone took it."""
+        taken = [inlet.offer(entry) for inlet in self._inlets]
+        return any(taken)
+
+    def tell_rows(self, data: object) -> tuple[int, bool]:
+        """Hand on many rows: how many can be taken in, and whether anyone did."""
+        records, bad = typed(self.stream, data)
+        if len(records) <= SLICE_ROWS:
+            return len(records), self.tell(Checked(records, bad)) or not len(records) + len(bad)
+        ordered = records.in_order()  # so that no part is late because of another
+        taken = self.tell(Checked(ordered.slice(0, SLICE_ROWS), bad))
+        for first in range(SLICE_ROWS, len(records), SLICE_ROWS):
+            part = ordered.slice(first, min(first + SLICE_ROWS, len(records)))
+            taken = self.tell(Checked(part)) and taken
+        return len(records), taken
+
+    def tell_row(self, row: object) -> bool:
+        taken = [inlet.offer_row(row) for inlet in self._inlets]
+        return any(taken)
+
+    def tell_beat(self, instant: object) -> bool:
+        return self.tell(Beat(chronon(instant, self.stream.domain)))
+
+
+class Feed:
+    """A stream that a program pushes. Every running query that reads it gets what is sent from
+    its start on; what is sent while none runs is gone."""
+
+    def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
+        self._audience = Audience(stream, capacity)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._audience.stream.name
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __repr__(self) -> str:
+        return f"<Feed {self.name}{' (closed)' if self._closed else ''}>"
+
+    def send(self, data: object) -> int:
+        """Push rows: a mapping or an iterable of rows, an Arrow table, a pandas or Polars frame.
+
+        Waits while the queue of a query is full. Gives how many rows could be taken in; the others
+        go to the error outputs of the queries.
+        """
+        self._check_open()
+        count, _ = self._audience.tell_rows(data)
+        return count
+
+    def heartbeat(self, instant: object) -> None:
+        """Promise that no row before this instant will follow."""
+        self._check_open()
+        self._audience.tell_beat(instant)
+
+    def close(self) -> None:
+        """End the stream: the queries that read it come to their end."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._audience.tell(End())
+
+    def __enter__(self) -> Feed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryError(f'the feed of stream "{self.name}" is closed')
+
+    # --- for queries -----------------------------------------------------------------------------
+
+    def attach(self, inbox: Inbox) -> Inlet:
+        inlet = Inlet(self._audience.stream, inbox, self._audience.capacity)
+        with self._lock:
+            if self._closed:
+                inlet.offer(End())
+            else:
+                self._audience.join(inlet)
+        return inlet
+
+    def detach(self, inlet: Inlet) -> None:
+        self._audience.leave(inlet)
+
+
+class Reader:
+    """An iterable read by a thread for the queries that want its rows.
+
+    The iterable is opened by the thread. It may block: the thread then sleeps in it, and ends at
+    the next item if nobody wants it any more. `shared`: a later query goes on where the last one
+    left off; otherwise the iterable is closed when its query ends.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        open: Callable[[], object],
+        decode: Callable[[Any], Any] | None = None,
+        *,
+        shared: bool = False,
+    ) -> None:
+        self._audience = Audience(stream)
+        self._open = open
+        self._decode = decode
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._items: Iterator[Any] | None = None
+        self._pending: list[Any] = []  # an item that came when nobody listened
+        self._end: End | None = None
+
+    @property
+    def begun(self) -> bool:
+        return self._items is not None or self._thread is not None
+
+    def all_items(self) -> Any:
+        """All that there is, read here and now; data that is no iterable as it is."""
+        if self.begun:
+            name = self._audience.stream.name
+            raise QueryError(f'stream "{name}" is an iterator that a running query has read from')
+        data = self._open()
+        if self._decode is not None:
+            data = [self._decode(item) for item in items_of(data)]
+        if is_table(data) or not isinstance(data, Iterable):
+            return data
+        return [item for item in data if not isinstance(item, Heartbeat)]
+
+    def attach(self, inbox: Inbox) -> Inlet:
+        inlet = Inlet(self._audience.stream, inbox)
+        with self._lock:
+            if self._end is not None:
+                inlet.offer(self._end)
+                return inlet
+            self._audience.join(inlet)
+            if self._thread is None:
+                name = f"millstream source {self._audience.stream.name}"
+                self._thread = threading.Thread(target=self._read, name=name, daemon=True)
+                self._thread.start()
+        return inlet
+
+    def detach(self, inlet: Inlet) -> None:
+        """Where a source that blocks can be closed from outside, that wakes it."""
+        self._audience.leave(inlet)
+        if not self._shared and not isinstance(self._items, GeneratorType):
+            self._close()
+
+    def join(self, timeout: float) -> None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def _close(self) -> None:
+        close = getattr(self._items, "close", None)
+        if close is not None:
+            with contextlib.suppress(Exception):  # how it ends is its own affair
+                close()
+
+    def _read(self) -> None:
+        end = End()
+        try:
+            if self._items is None:
+                self._items = items_of(self._open())
+            while self._pending:
+                if not self._pass_on(self._pending[0]):
+                    return self._leave_off()
+                self._pending.pop()
+            for item in self._items:
+                if not self._pass_on(item):
+                    self._pending.append(item)
+                    return self._leave_off()
+        except Exception as error:  # whatever a source raises ends the queries that read it
+            end = End(error)
+        with self._lock:
+            self._end, self._thread = end, None
+            self._audience.tell(end)
+        return None
+
+    def _leave_off(self) -> None:
+        with self._lock:
+            if len(self._audience):  # someone came in the meantime
+                self._thread = threading.Thread(target=self._read, daemon=True)
+                self._thread.start()
+                return
+            self._thread = None
+        if not self._shared:
+            self._close()
+
+    def _pass_on(self, item: Any) -> bool:
+        if isinstance(item, Heartbeat):
+            return self._audience.tell_beat(item.instant)
+        if self._decode is not None:
+            try:
+                item = self._decode(item)
+            except Exception as error:
+                item = Unreadable(f"{item!r} cannot be decoded: {error}")
+        if is_table(item):
+            _, taken = self._audience.tell_rows(item)
+            return taken
+        return self._audience.tell_row(item)
+
+
+def items_of(data: object) -> Iterator[Any]:
+    """What a connector gave, item by item; a table is one item."""
+    if is_table(data):
+        return iter([data])
+    if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
+        raise TypeError(f"it gives {type(data).__name__}, which is no iterable of rows or batches")
+    return iter(data)

@@ -1,0 +1,291 @@
+"""The thread of a running query: it takes what has arrived through the operators to the sink.
+
+It sleeps until something arrives, takes it as the next batch of its stream, and gives the sink what
+follows from it. Where several streams have something, the one that is furthest behind comes first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from millstream.errors import MillstreamError, QueryError
+from millstream.local.bounded import BATCH_ROWS, source_batch
+from millstream.local.clock import Clock
+from millstream.local.delivery import Delivery
+from millstream.local.graph import Graph
+from millstream.local.inbox import Arrival, Inbox
+from millstream.local.inputs import Input, QueuedInput
+from millstream.local.intake import nothing
+from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput
+from millstream.physical.batch import Batch
+from millstream.records import Records
+
+ROUND_ROWS = 1_000_000  # what a round of a triggered query takes from a stream at most
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`interval` is the least time between two rounds, in microseconds; None: as soon as something
+    is there. `has_late`: whether the query has state, so that rows can be late."""
+
+    interval: int | None = None
+    stop_on_error: bool = False
+    has_late: bool = True
+
+
+class Worker:
+    def __init__(
+        self,
+        query: str,
+        graph: Graph,
+        inputs: Sequence[Input],
+        inbox: Inbox,
+        delivery: Delivery,
+        late: LateOutput,
+        errors: ErrorOutput,
+        policy: Policy,
+        clock: Clock,
+    ) -> None:
+        self.query = query
+        self.graph = graph
+        self.inputs = inputs
+        self.delivery = delivery
+        self.late = late
+        self.errors = errors
+        self.working = threading.RLock()  # held while the operators change
+        self.moved = threading.Condition()  # the frontier moved, or all is over
+        self.done = threading.Event()
+        self.failure: Exception | None = None
+        self.awaited: list[int] = []  # instants that snapshots wait for
+        self.seconds = 0.0
+        self._inbox = inbox
+        self._policy = policy
+        self._clock = clock
+        self._due = 0  # when the next round may begin
+        self._over = False
+        self._nothing = Batch.empty(graph.root.node.types, graph.root.frontier)
+
+    # --- the thread ------------------------------------------------------------------------------
+
+    def start(self, at_end: Callable[[], None]) -> None:
+        began = self._clock.ticks()
+        for input in self.inputs:
+            input.heard = began
+
+        def run() -> None:
+            try:
+                self._run()
+            finally:
+                at_end()
+                self.done.set()
+                with self.moved:
+                    self.moved.notify_all()
+
+        thread = threading.Thread(target=run, name=f"millstream {self.query}", daemon=True)
+        self._inbox.owner = thread
+        thread.start()
+
+    def stop(self) -> None:
+        """Accept nothing more; end when what was accepted is done."""
+        with self._inbox.lock:
+            self._inbox.stopping = True
+            for input in self.inputs:
+                input.close()
+            self._inbox.work.notify_all()
+            self._inbox.room.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while not self._over and (ready := self._await()) is not None:
+                self._round(ready)
+        except BaseException as error:  # also an exit: whoever waits must hear of it
+            self._fail(error)
+        self.stop()
+        for input in self.inputs:
+            input.detach()
+        try:
+            self.delivery.close()
+        except QueryError as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """The first failure is the one to tell."""
+        if self.failure is None:
+            self.failure = _named(error, self.query)
+
+    def _await(self) -> list[Input] | None:
+        """The inputs that have something, perhaps none if a source has been silent for too long;
+        None when all is over."""
+        with self._inbox.lock:
+            while True:
+                ready = [input for input in self.inputs if input.ready]
+                if self._inbox.stopping:
+                    return ready or None
+                if all(input.ended for input in self.inputs):
+                    return None
+                until = self._due if ready else self._next_idle()
+                if until is not None and until <= self._clock.ticks():
+                    return ready
+                self._clock.wait(self._inbox.work, until)
+
+    def _next_idle(self) -> int | None:
+        """When the next source will have been silent for too long."""
+        waiting = [
+            input.heard + input.patience
+            for input in self.inputs
+            if input.patience is not None and not input.idle and not input.ended
+        ]
+        return max(min(waiting), self._due) if waiting else None
+
+    # --- a round ---------------------------------------------------------------------------------
+
+    def _round(self, ready: list[Input]) -> None:
+        began = self._clock.ticks()
+        with self.working:
+            if self._policy.interval is None:
+                for input in sorted(ready, key=_frontier)[:1]:
+                    self._absorb(input)
+            else:
+                self._due = began + self._policy.interval
+                self._absorb_all(ready)
+            self._pass_over_silence(began)
+            frontier = self.graph.root.frontier
+            if self.delivery.kept is not None:
+                self.delivery.kept.forget(min([frontier - 1, *self.awaited]))
+            self.seconds += (self._clock.ticks() - began) / 1e6
+        self.delivery.give(self._nothing.up_to(frontier))
+        with self.moved:
+            self.moved.notify_all()
+
+    def _absorb_all(self, ready: list[Input]) -> None:
+        """What has arrived until now, the stream that is furthest behind first."""
+        backlog = {input: min(input.queued, ROUND_ROWS) for input in ready}
+        while backlog and not self._over:
+            input = min(backlog, key=_frontier)
+            backlog[input] -= self._absorb(input)
+            if backlog[input] <= 0:
+                del backlog[input]
+
+    def _absorb(self, input: Input) -> int:
+        """Take a batch from an input through the operators; how many rows it had."""
+        arrival = input.take(BATCH_ROWS)
+        size = len(arrival.records) + len(arrival.bad)
+        input.heard, input.idle = self._clock.ticks(), False
+        records = input.timed(self._readable(input, arrival), self._clock.now())
+        input.received += size
+        if self._policy.has_late:
+            records, late = input.split_late(records)
+            if late is not None:
+                input.late += len(late)
+                self.late.add(input.stream, late)
+        if arrival.end is not None and arrival.end.failure is not None:
+            self._source_failed(input, arrival.end.failure)
+        elif arrival.end is not None:
+            input.ended = True
+        if input.advance(records, arrival.frontier) or len(records):
+            self._push(input, records)
+        return size
+
+    def _readable(self, input: Input, arrival: Arrival) -> Records:
+        """The rows that could be read. Where an error stops the query, those before the first that
+        could not be; they are answered yet."""
+        records = arrival.records
+        for row in sorted(arrival.bad, key=lambda row: row.number):
+            number = input.received + row.number
+            self.errors.add(row.message, stream=input.stream.name, number=number)
+            input.bad += 1
+            if self._policy.stop_on_error:
+                self._over = True
+                self._fail(_error(self.errors.kept[-1]))
+                return records.slice(0, min(row.number - 1, len(records)))
+        return records
+
+    def _source_failed(self, input: Input, failure: Exception) -> None:
+        """All that was accepted before is answered, then the query ends."""
+        name = input.stream.name
+        reason = _reason(failure)
+        error = QueryError(f'query "{self.query}": stream "{name}" cannot be read: {reason}')
+        error.__cause__ = failure
+        self._fail(error)
+        self.stop()
+
+    def _push(self, input: Input, records: Records) -> None:
+        before = self.errors.count
+        first = input.admitted
+        input.admitted += len(records)
+        for vertex in input.vertices:
+            if len(records):
+                batch = source_batch(vertex.node, records, first, input.frontier)
+            else:
+                batch = Batch.empty(vertex.node.types, input.frontier)
+            self.graph.push(vertex, batch)
+        if self._policy.stop_on_error and self.errors.count > before:
+            raise _error(self.errors.kept[before - self.errors.count])
+
+    # --- silence ---------------------------------------------------------------------------------
+
+    def _pass_over_silence(self, now: int) -> None:
+        """Bring sources that say nothing to where the others are: those that are idle, and those
+        whose rows get the time of arrival, which cannot lie in the past."""
+        live = [input for input in self.inputs if not input.ended]
+        if len(live) < 2 or self._inbox.stopping:
+            return
+        for input in live:
+            if input.patience is not None and not input.ready:
+                input.idle = now - input.heard >= input.patience
+        awake = [input.frontier for input in live if not input.idle]
+        reached = min(awake) if awake else max(input.frontier for input in live)
+        for input in live:
+            if input.idle:
+                self._bring(input, reached)
+            elif not input.stream.time and isinstance(input, QueuedInput):
+                self._bring(input, self._clock.now())
+
+    def _bring(self, input: Input, frontier: int) -> None:
+        if frontier > input.frontier:
+            input.frontier = frontier
+            self._push(input, nothing(input.stream))
+
+    # --- for others ------------------------------------------------------------------------------
+
+    def await_frontier(self, instant: int, timeout: float | None) -> bool:
+        """Wait until an instant is final; False if it does not become so."""
+
+        def passed() -> bool:
+            return self.graph.root.frontier > instant or self.done.is_set()
+
+        if threading.current_thread() is not self._inbox.owner:
+            with self.moved:
+                self.moved.wait_for(passed, timeout)
+        return self.graph.root.frontier > instant
+
+    @property
+    def is_own_thread(self) -> bool:
+        return threading.current_thread() is self._inbox.owner
+
+
+def _frontier(input: Input) -> int:
+    return input.frontier
+
+
+def _error(row: ErrorRow) -> QueryError:
+    return QueryError(str(row))
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MillstreamError):
+        return error.diagnostic.message
+    return str(error) or type(error).__name__
+
+
+def _named(error: BaseException, query: str) -> Exception:
+    """The failure with the name of the query in it."""
+    reason = _reason(error)
+    if isinstance(error, MillstreamError) and f'query "{query}"' in reason:
+        return error
+    help = error.diagnostic.help if isinstance(error, MillstreamError) else None
+    named = QueryError(f'query "{query}" failed: {reason}', help=help)
+    named.__cause__ = error
+    return named
