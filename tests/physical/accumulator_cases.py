@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from millstream.logical.aggregates import lookup
@@ -33,6 +35,11 @@ from millstream.types import (
     is_decimal,
 )
 from millstream.values import NAN, round_real, to_arrow, to_plain
+
+_WANTED = os.environ.get("MILLSTREAM_EXAMPLES")
+EXAMPLES = settings(
+    max_examples=int(_WANTED or 12), derandomize=_WANTED is None, database=None, deadline=None
+)
 
 GROUPS = 4
 LARGEST = 1.7976931348623157e308

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall, Column
 from millstream.physical.accumulators import accumulator
 from millstream.types import BIGINT, BOOLEAN, INT, STRING
-from physical.accumulator_cases import check, scripts
+from physical.accumulator_cases import EXAMPLES, check, scripts
 
 
 def _product(value: int, other: int) -> int:
@@ -54,7 +54,7 @@ ALL = [TOTAL, UNLUCKY, WRONG, STUCK, JOINED, HIDDEN, FORWARD, NOTHING]
 
 @pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize("aggregate", ALL, ids=lambda aggregate: aggregate.name)
-@settings(max_examples=40, deadline=None)
+@EXAMPLES
 @given(data=st.data())
 def test_what_the_definition_says(
     aggregate: UserAggregate, distinct: bool, data: st.DataObject

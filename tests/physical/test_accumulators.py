@@ -1,4 +1,7 @@
-"""Every accumulator gives what the definition of its aggregate says, after every segment."""
+"""Every accumulator gives what the definition of its aggregate says, after every segment.
+
+The usual run draws the same examples each time. MILLSTREAM_EXAMPLES=300 draws so many new ones.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.logical.expressions import AggregateCall, Literal
@@ -23,7 +26,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from physical.accumulator_cases import call_of, check, scripts
+from physical.accumulator_cases import EXAMPLES, call_of, check, scripts
 
 MONEY = decimal_type(10, 2)
 LONG = decimal_type(38, 4)
@@ -81,7 +84,7 @@ def label(call: AggregateCall) -> str:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=label)
-@settings(max_examples=40, deadline=None)
+@EXAMPLES
 @given(data=st.data())
 def test_any_order(call: AggregateCall, data: st.DataObject) -> None:
     check(call, data.draw(scripts(call, fifo=False)))
@@ -91,7 +94,7 @@ FIFO = [call for call in CALLS if call.function in ("min", "max", "sum", "count"
 
 
 @pytest.mark.parametrize("call", FIFO, ids=label)
-@settings(max_examples=30, deadline=None)
+@EXAMPLES
 @given(data=st.data())
 def test_rows_that_go_as_they_came(call: AggregateCall, data: st.DataObject) -> None:
     check(call, data.draw(scripts(call, fifo=True)), fifo=True)

@@ -87,6 +87,11 @@ class Accumulator(ABC):
         lie ahead, in any number of pieces."""
 
 
+def grown(room: int, capacity: int) -> int:
+    """How many groups to make room for, so that growing step by step is not costly."""
+    return max(capacity, room * 3 // 2)
+
+
 class Table:
     """Numbers of each group: an array with a row a group, zero where nothing is known yet."""
 
@@ -95,7 +100,8 @@ class Table:
 
     def grow(self, capacity: int) -> None:
         if capacity > len(self.rows):
-            self.remap(np.arange(len(self.rows)), capacity)
+            room = len(self.rows)
+            self.remap(np.arange(room), grown(room, capacity))
 
     def remap(self, old: Ints, capacity: int) -> None:
         rows = np.zeros((capacity, self.rows.shape[1]), np.int64)

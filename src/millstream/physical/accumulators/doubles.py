@@ -9,7 +9,7 @@ import pyarrow as pa
 from numba import njit
 
 from millstream.physical.accumulators import exact
-from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
+from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table, grown
 from millstream.physical.accumulators.words import ABSENT, Layout, missing
 from millstream.physical.arrays import of_view
 from millstream.physical.batch import Ints, Mask, State
@@ -78,8 +78,9 @@ class DoubleState(Accumulator):
             digits.widen(digits.order * low, digits.order * top)
 
     def grow(self, capacity: int) -> None:
-        if capacity > len(self._counters.rows):
-            self.remap(np.arange(len(self._counters.rows)), capacity)
+        room = len(self._counters.rows)
+        if capacity > room:
+            self.remap(np.arange(room), grown(room, capacity))
 
     def remap(self, old: Ints, capacity: int) -> None:
         self._counters.remap(old, capacity)

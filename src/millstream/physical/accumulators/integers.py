@@ -31,6 +31,13 @@ def add_wide(low: int, high: int, more_low: int, more_high: int) -> tuple[int, i
     return total, high + more_high + carry
 
 
+@njit(cache=True, inline="always")
+def _signed(value: int, sign: int) -> tuple[int, int]:
+    """The value in two words, negated where the sign is -1 and not 0; without a branch, since
+    rows come and go in turn."""
+    return (value ^ sign) - sign, ((value >> 63) ^ sign) - sign * (value == 0)
+
+
 @njit(cache=True)
 def sum_integers(
     group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints, bounds: Ints, sums: Ints
@@ -48,14 +55,11 @@ def sum_integers(
             if checked and flag[i] == ABSENT:
                 continue
             count += delta[i]
-            if delta[i] == 1:
-                low, high = add_wide(low, high, value[i], value[i] >> 63)
-            elif delta[i] == -1:
-                borrow = (low ^ _TOP) < (value[i] ^ _TOP)
-                low, high = low - value[i], high - (value[i] >> 63) - borrow
+            if abs(delta[i]) == 1:
+                more_low, more_high = _signed(value[i], delta[i] >> 63)
             else:
                 more_low, more_high = multiply(value[i], delta[i])
-                low, high = add_wide(low, high, more_low, more_high)
+            low, high = add_wide(low, high, more_low, more_high)
         sums[g, 0], sums[g, 1], sums[g, 2] = low, high, count
         lows[j], highs[j], counts[j] = low, high, count
     return lows, highs, counts

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from millstream.logical.expressions import AggregateCall, Cast, Expression, Literal
 from millstream.logical.functions import cast
 from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
+from millstream.physical.accumulators.compiled import in_place
 from millstream.physical.accumulators.slabs import NONE, Pool
 from millstream.physical.accumulators.sorted_groups import SortedGroups, change, lacks_room
 from millstream.physical.accumulators.words import ABSENT, Layout, double_bits, missing
@@ -124,7 +125,7 @@ def _doubles(words: Ints) -> NDArray[np.float64]:
     return double_bits(words).view(np.float64)
 
 
-@njit(cache=True)
+@in_place
 def _neighbours(
     group: Ints,
     words: Ints,

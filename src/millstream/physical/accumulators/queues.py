@@ -16,6 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from millstream.physical.accumulators.accumulator import grown
+from millstream.physical.accumulators.compiled import in_place
 from millstream.physical.accumulators.slabs import (
     NONE,
     SMALLEST,
@@ -67,8 +69,9 @@ class Queues:
         self._pool = pool
 
     def grow(self, capacity: int) -> None:
-        if capacity > len(self._ends):
-            self.remap(np.arange(len(self._ends)), capacity)
+        present = len(self._ends)
+        if capacity > present:
+            self.remap(np.arange(present), grown(present, capacity))
 
     def remap(self, old: Ints, capacity: int) -> None:
         ends = np.full((capacity, 3), NONE)
@@ -93,7 +96,7 @@ class Queues:
         self._pool = full_pool(*state["pairs"])
 
 
-@njit(cache=True)
+@in_place
 def _maxima(
     group: Ints,
     value: Ints,
@@ -112,12 +115,17 @@ def _maxima(
     segment all rows that come are taken before those that go."""
     for j in range(segment, len(bounds) - 1):
         g = group[bounds[j]]
+        goings = 0
         for i in range(max(event, bounds[j]), bounds[j + 1]):
-            if delta[i] > 0 and not (checked and flag[i] == ABSENT):
+            if delta[i] <= 0:
+                goings += 1
+            elif not (checked and flag[i] == ABSENT):
                 if _lacks_room(pool, ends[g, _SLAB]):
                     return i, j
                 _come(ends, pool, g, value[i], delta[i])
-        for i in range(bounds[j], bounds[j + 1]):
+        if event > bounds[j]:  # the kernel stopped in this segment: some may have been seen before
+            goings = 1
+        for i in range(bounds[j], bounds[j + 1] if goings else bounds[j]):
             if delta[i] < 0 and not (checked and flag[i] == ABSENT):
                 _go(ends, pool, g, value[i], delta[i])
         slab = ends[g, _SLAB]

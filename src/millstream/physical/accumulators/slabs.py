@@ -18,6 +18,7 @@ SMALLEST = 2  # the power of the smallest slab
 FRESH, USED = 0, 1  # marks: the first pair never used, the pairs in slabs; then the free slabs
 _LISTS = 2
 _LEAST = 256  # pairs
+_FEW = 64
 _ONE = np.uint64(1)
 
 
@@ -55,14 +56,15 @@ def is_wasteful(pool: Pool) -> bool:
 def upper_bound(pool: Pool, slab: int, value: int) -> int:
     """The number, from 1, of the first entry with a greater key; one more than there are if none
     has."""
-    keys = pool.keys
-    low, high = slab + 1, slab + keys[slab] + 1
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
+    low, left = slab + 1, pool.keys[slab]
+    while left > _FEW:
+        half = left >> 1
+        if pool.keys[low + half - 1] <= value:
+            low += half
+        left -= half
+    # To compare with all of a few is faster than to guess the way: it compiles to vectors.
+    for key in pool.keys[low : low + left]:
+        low += key <= value
     return int(low - slab)
 
 

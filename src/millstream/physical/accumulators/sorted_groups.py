@@ -1,8 +1,8 @@
 """Sorted groups: for every group, the different values that it holds, in order, with a count each.
 
-The values of a group lie in *leaves*, sorted slabs, so that a value is found by bisection and put
-in by moving a few others. A group of more than one leaf has an *index*, which is such a slab too:
-the least value of each leaf, and where the leaf lies. So changing a count costs about the
+The values of a group lie in *leaves*, sorted slabs, so that a value is found quickly and put in by
+moving a few others. A group of more than one leaf has an *index*, which is such a slab too: from
+which value on each leaf holds all values, and where it lies. So changing a count costs about the
 logarithm of the size of its group, the extremes cost nothing, and no memory is touched but the
 group's own.
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from millstream.physical.accumulators.accumulator import grown
+from millstream.physical.accumulators.compiled import in_place
 from millstream.physical.accumulators.slabs import (
     NONE,
     SMALLEST,
@@ -35,6 +37,7 @@ from millstream.physical.accumulators.slabs import (
 from millstream.physical.accumulators.words import ABSENT
 from millstream.physical.batch import Ints, Mask, State
 
+_LEAST = -(2**63)  # the key of the first leaf, which takes all values below the second one's
 _LEAF = 5  # the power of the largest leaf in a group of few leaves
 
 
@@ -102,8 +105,9 @@ class SortedGroups:
         self.pool = pool
 
     def grow(self, capacity: int) -> None:
-        if capacity > len(self.roots):
-            self.remap(np.arange(len(self.roots)), capacity)
+        present = len(self.roots)
+        if capacity > present:
+            self.remap(np.arange(present), grown(present, capacity))
 
     def remap(self, old: Ints, capacity: int) -> None:
         roots = np.full(capacity, NONE)
@@ -128,7 +132,7 @@ class SortedGroups:
         self.pool = full_pool(*state["pairs"])
 
 
-@njit(cache=True)
+@in_place
 def _extremes(
     greatest: bool,
     group: Ints,
@@ -173,7 +177,7 @@ def _greatest(roots: Ints, pool: Pool, g: int) -> int:
     return int(pool.keys[leaf + pool.keys[leaf]])
 
 
-@njit(cache=True)
+@in_place
 def _crossings(
     group: Ints,
     value: Ints,
@@ -284,7 +288,7 @@ def _enter_leaf(
     """Enter a new leaf, which is the right neighbour of another, into the index."""
     if index < 0:
         index, place = allocate(pool, SMALLEST), 1
-        insert(pool, index, 1, pool.keys[leaf + 1], leaf)
+        insert(pool, index, 1, _LEAST, leaf)
     elif is_full(pool, index):
         index = moved(pool, index, pool.items[index] + 1)
     insert(pool, index, place + 1, pool.keys[right + 1], right)
@@ -303,6 +307,7 @@ def _shrink(roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int) 
         roots[g] = NONE
         return
     remove(pool, index, place)
+    pool.keys[index + 1] = _LEAST
     if pool.keys[index] == 1:
         roots[g] = pool.items[index + 1]
         release(pool, index)
