@@ -61,6 +61,11 @@ class ColumnStore:
             valid[: len(old)] = self.valid[old]
             self.valid = valid
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether there may be as much to drop as to keep."""
+        return False
+
     def vacuum(self, slots: Ints) -> None:
         """Drop what only slots other than these refer to."""
 
@@ -110,8 +115,12 @@ class StringStore(ColumnStore):
     def _decoded(self, values: np.ndarray, valid: np.ndarray | None) -> pa.Array:
         return self.pool.decode(values, self.type)
 
+    @property
+    def is_stale(self) -> bool:
+        return self.pool.count > 2 * self._kept + 1024
+
     def vacuum(self, slots: Ints) -> None:
-        if self.pool.count > 2 * self._kept + 1024:
+        if self.is_stale:
             used = np.unique(self.values[slots])
             self.values[slots] = self.pool.keep(used[used >= 0])[self.values[slots]]
             self._kept = self.pool.count
@@ -172,6 +181,11 @@ class RowStore:
         if capacity > self.capacity:
             larger = max(capacity, self.capacity * 3 // 2)
             self.move(np.arange(self.capacity), larger)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a vacuum is worth while."""
+        return any(column.is_stale for column in self.columns)
 
     def vacuum(self, slots: Ints) -> None:
         for column in self.columns:
