@@ -137,16 +137,19 @@ def calls(draw: st.DrawFn, depth: int) -> Expression:
 
 
 def fits_reference(expression: Expression) -> bool:
-    """The reference loses digits of decimals beyond 28 in ABS, the minus and ROUND."""
-    if isinstance(expression, Cast):
-        return fits_reference(expression.operand)
-    if not isinstance(expression, Call):
-        return True
-    if expression.function in ("abs", "negate", "round", "timestamp_seconds"):
-        type = expression.arguments[0].type
-        if types.is_decimal(type) and type.precision > 22:
-            return False
-    return all(map(fits_reference, expression.arguments))
+    """The reference loses digits of decimals beyond 28 in ABS, the minus and ROUND; and it has a
+    decimal -0, which no column holds, but which shows when it is cast to STRING."""
+    match expression:
+        case Cast(operand=operand, type=target):
+            shown = target == STRING and "decimal" in str(operand.type)
+            return fits_reference(operand) and not (shown and isinstance(operand, Cast | Call))
+        case Call(function="abs" | "negate" | "round" | "timestamp_seconds", arguments=arguments):
+            type = arguments[0].type
+            long = types.is_decimal(type) and type.precision > 22
+            return not long and all(map(fits_reference, arguments))
+        case Call(arguments=arguments):
+            return all(map(fits_reference, arguments))
+    return True
 
 
 @given(expressions(), REPEATED)
