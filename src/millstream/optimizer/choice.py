@@ -13,6 +13,7 @@ from enum import Enum
 from millstream.logical import plan as logical
 from millstream.logical.analysis import lives_one_instant
 from millstream.logical.evaluate import is_deterministic
+from millstream.logical.expressions import Expression
 from millstream.logical.plan import JoinKind, Lifetime, Plan
 from millstream.optimizer.conditions import join_keys
 from millstream.physical.operator import Pattern, PhysicalPlan
@@ -190,5 +191,5 @@ class _Chooser:
         return OuterJoin(left, right, outer, plan.schema, keys, condition)
 
 
-def _expressions(plan: Plan) -> list[logical.Expression]:
+def _expressions(plan: Plan) -> list[Expression]:
     return [part for node in plan.walk() for part in logical.expressions(node)]

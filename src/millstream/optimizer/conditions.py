@@ -103,4 +103,4 @@ def _widens(source: pa.DataType, target: pa.DataType) -> bool:
         given = types.as_decimal(source)
         whole = target.precision - target.scale >= given.precision - given.scale
         return bool(whole and target.scale >= given.scale)
-    return source == types.DATE and target == types.TIMESTAMP
+    return bool(source == types.DATE and target == types.TIMESTAMP)

@@ -62,11 +62,11 @@ def of_view(
 def int64(array: pa.Array) -> NDArray[np.int64]:
     """The values of an integral, temporal or boolean array as int64, in memory of their own;
     0 where NULL."""
+    values: NDArray[np.int64]
     if pa.types.is_boolean(array.type):
-        values = array.to_numpy(zero_copy_only=False)
-        if array.null_count:
-            values = np.where(array.is_valid().to_numpy(zero_copy_only=False), values, False)
-        return values.astype(np.int64)
+        known = array.fill_null(False) if array.null_count else array
+        values = known.to_numpy(zero_copy_only=False).astype(np.int64)
+        return values
     values = view(array).astype(np.int64)
     valid = validity(array)
     if valid is not None:
@@ -78,8 +78,9 @@ def gather(array: pa.Array, index: NDArray[np.int64] | None) -> pa.Array:
     """Rows of an array by number."""
     if index is None:
         return array
-    if array.null_count == 0 and is_plain(array.type):
-        return of_view(view(array)[index], array.type)
+    if is_plain(array.type):
+        valid = validity(array)
+        return of_view(view(array)[index], array.type, None if valid is None else valid[index])
     return array.take(pa.array(index))
 
 

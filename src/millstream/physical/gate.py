@@ -122,7 +122,7 @@ class Gate:
         """All changes before the frontier."""
         steps = self._sweep.due(frontier, len(self._cover))
         (ids,) = steps.words
-        row, time, change, moved = swing(
+        row, time, change = swing(
             steps.code, steps.time, steps.port, steps.delta, ids, steps.bounds,
             self._cover, self._count, self._first, self._following, self._leading,
             self.covered_passes,

@@ -10,9 +10,11 @@ entries of arrays.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from millstream.physical.arrays import int64, is_plain, validity, view
 from millstream.physical.batch import Ints, Mask, State
@@ -93,13 +95,14 @@ class Words:
 
 
 def _float_words(array: pa.Array) -> Ints:
-    values = view(array).view(np.float32 if array.type.bit_width == 32 else np.float64)
-    words = (values + 0.0).astype(np.float64)  # adding 0.0 turns -0.0 to 0.0
+    values: NDArray[Any] = view(array).view(f"f{array.type.bit_width // 8}")
+    words = values.astype(np.float64) + 0.0  # adding 0.0 turns -0.0 to 0.0
     words[np.isnan(words)] = np.nan
     valid = validity(array)
     if valid is not None:
         words[~valid] = 0
-    return words.view(np.int64)
+    bits: Ints = words.view(np.int64)
+    return bits
 
 
 def _decimal_words(array: pa.Array) -> tuple[Ints, Ints]:
@@ -244,3 +247,19 @@ class KeySpace:
         for pool, saved in zip(pools, state["pools"], strict=True):
             pool.restore(saved)
         self._rebuild(power_of_two(2 * self.count))
+
+
+def same_rows(column: pa.Array, a: Ints, b: Ints) -> Mask:
+    """Where two rows of a column are equal, NULL to NULL and bit for bit; rows that are equal in
+    SQL and yet differ (0.0 and -0.0) may count as different."""
+    equal: Mask
+    if is_plain(column.type):
+        values = view(column)
+        equal = values[a] == values[b]
+        valid = validity(column)
+        if valid is not None:
+            equal = (valid[a] & valid[b] & equal) | ~(valid[a] | valid[b])
+        return equal
+    words = np.stack(list(Words(column.type).nullable(column)))
+    equal = (words[:, a] == words[:, b]).all(axis=0)
+    return equal

@@ -18,7 +18,7 @@ import numpy as np
 from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Agenda, Calendar, Queue
 from millstream.physical.batch import NEVER, Batch, Ints, State
-from millstream.physical.kernels.steps import order_by_key, step_bounds
+from millstream.physical.kernels.steps import merge, order_by_key, step_bounds
 
 
 @dataclass(slots=True)
@@ -86,29 +86,26 @@ class Sweep:
         """Take out the steps before the frontier; codes are below `keys`. What happened before the
         floor counts as if it happened then."""
         pieces, ports = [], []
-        for port, agendas in enumerate(self._agendas):
+        for number, agendas in enumerate(self._agendas):
             for agenda in dict.fromkeys(agendas):
                 piece = agenda.due(frontier)
                 if piece.shape[1]:
                     pieces.append(piece)
-                    ports.append(np.full(piece.shape[1], port))
-        events, port_of = self._in_order(pieces, ports)
+                    ports.append(np.full(piece.shape[1], number))
+        if not pieces:
+            nothing = np.empty(0, np.int64)
+            return Steps(
+                nothing, nothing, nothing, nothing, [nothing] * self._words, np.zeros(1, np.int64)
+            )
+        events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
         if floor > NEVER:
             events[0] = np.maximum(events[0], floor)
         if len(self._scratch) < keys:
             self._scratch = np.zeros(max(keys, 2 * len(self._scratch)), np.int64)
-        order = order_by_key(events[1], self._scratch)
-        time, code, delta, *words = events[:, order]
-        return Steps(code, time, delta, port_of[order], words, step_bounds(code, time))
-
-    def _in_order(self, pieces: list[Ints], ports: list[Ints]) -> tuple[Ints, Ints]:
-        if not pieces:
-            return np.empty((self._words + 3, 0), np.int64), np.empty(0, np.int64)
-        if len(pieces) == 1:
-            return pieces[0], ports[0]
-        events, port_of = np.concatenate(pieces, axis=1), np.concatenate(ports)
-        order = np.argsort(events[0], kind="stable")  # a merge of sorted pieces
-        return events[:, order], port_of[order]
+        order = _in_order(events, [piece.shape[1] for piece in pieces], self._scratch)
+        time, code, delta, *words = (row[order] for row in events)
+        port = np.concatenate(ports)[order] if len(self._agendas) > 1 else np.zeros_like(code)
+        return Steps(code, time, delta, port, words, step_bounds(code, time))
 
     def live(self) -> Ints:
         """The codes of events that lie ahead."""
@@ -142,3 +139,16 @@ class Sweep:
     def restore(self, state: State) -> None:
         for agenda, saved in zip(self._each(), state["agendas"], strict=True):
             agenda.restore(saved)
+
+
+def _in_order(events: Ints, lengths: Sequence[int], scratch: Ints) -> Ints:
+    """The events by key, and of each key by time; they come as pieces that are in order of time."""
+    times, codes = events[0], events[1]
+    match lengths:
+        case [_]:
+            return order_by_key(codes, scratch)
+        case [first, _]:
+            by_time = merge(times, first)
+        case _:
+            by_time = np.argsort(times, kind="stable")
+    return by_time[order_by_key(codes[by_time], scratch)]

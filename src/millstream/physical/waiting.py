@@ -20,7 +20,7 @@ class Waiting:
     def nbytes(self) -> int:
         if self._batch is None:
             return 0
-        return 24 * len(self) + sum(array.nbytes for array in self._batch.columns)
+        return 24 * len(self) + sum(int(array.nbytes) for array in self._batch.columns)
 
     def released(self, batch: Batch) -> Batch:
         """What starts before the frontier of the batch, in order of start; the rest waits."""

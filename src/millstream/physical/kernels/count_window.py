@@ -25,9 +25,9 @@ def slide_windows(
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Take in rows in order of partition and time, at these slots.
 
-    The rows of partition p that are in its window, or wait to come into it, are a list of slots from
-    oldest[p], which is number oldest_number[p] of its arrivals, to latest[p]; those from unseen[p]
-    on wait. Gives slots, times and changes (1 or -1), and the slots that are free now.
+    The rows of partition p that are in its window, or wait to come into it, are a list of slots
+    from oldest[p], which is number oldest_number[p] of its arrivals, to latest[p]; those from
+    unseen[p] on wait. Gives slots, times and changes (1 or -1), and the slots that are free now.
     """
     room = 2 * len(slots) + 16
     out_slot = np.empty(room, np.int64)

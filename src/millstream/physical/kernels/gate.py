@@ -23,19 +23,17 @@ def swing(
     following: Ints,
     leading: Ints,
     covered_passes: bool,
-) -> tuple[Ints, Ints, Ints, Ints]:
+) -> tuple[Ints, Ints, Ints]:
     """Go through the steps of each group: events of port 0 change how often row `ids` is there, of
     port 1 by how much the group is covered.
 
     The rows of group g that are there are a list from first[g] through following (and back through
-    leading). Gives the rows, times and changes of what passes, and for each whether the gate moved
-    (1) or the row did (0).
+    leading). Gives the rows, times and changes of what passes.
     """
     room = 2 * len(groups) + 16
     out_id = np.empty(room, np.int64)
     out_time = np.empty(room, np.int64)
     out_change = np.empty(room, np.int64)
-    out_moved = np.empty(room, np.int64)
     length = 0
     for j in range(len(bounds) - 1):
         begin, stop = bounds[j], bounds[j + 1]
@@ -51,9 +49,9 @@ def swing(
                 if length == room:
                     room *= 2
                     out_id, out_time = _larger(out_id, room), _larger(out_time, room)
-                    out_change, out_moved = _larger(out_change, room), _larger(out_moved, room)
+                    out_change = _larger(out_change, room)
                 out_id[length], out_time[length] = row, time
-                out_change[length], out_moved[length] = -count[row], 1
+                out_change[length] = -count[row]
                 length += 1
                 row = following[row]
         for sign in (1, -1):  # first what comes: so nothing goes that is not there
@@ -65,9 +63,9 @@ def swing(
                     if length == room:
                         room *= 2
                         out_id, out_time = _larger(out_id, room), _larger(out_time, room)
-                        out_change, out_moved = _larger(out_change, room), _larger(out_moved, room)
+                        out_change = _larger(out_change, room)
                     out_id[length], out_time[length] = row, time
-                    out_change[length], out_moved[length] = deltas[i], 0
+                    out_change[length] = deltas[i]
                     length += 1
                 before = count[row]
                 count[row] = before + deltas[i]
@@ -90,12 +88,12 @@ def swing(
                 if length == room:
                     room *= 2
                     out_id, out_time = _larger(out_id, room), _larger(out_time, room)
-                    out_change, out_moved = _larger(out_change, room), _larger(out_moved, room)
+                    out_change = _larger(out_change, room)
                 out_id[length], out_time[length] = row, time
-                out_change[length], out_moved[length] = count[row], 1
+                out_change[length] = count[row]
                 length += 1
                 row = following[row]
-    return out_id[:length], out_time[:length], out_change[:length], out_moved[:length]
+    return out_id[:length], out_time[:length], out_change[:length]
 
 
 @njit(cache=True)

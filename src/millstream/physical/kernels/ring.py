@@ -14,30 +14,40 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
+# The columns of an element: what a probe reads stands first, together in memory.
+START, END, OLDER, WEIGHT, CODE = 0, 1, 2, 3, 4
+WIDTH = 5
+
+
 @njit(cache=True)
-def link(codes: Ints, first: int, mask: int, code_at: Ints, older: Ints, newest: Ints) -> None:
-    """Enter elements first, first + 1, … into the chains of their codes."""
+def append(
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    weights: Ints,
+    first: int,
+    elements: Ints,
+    newest: Ints,
+) -> None:
+    """Enter elements first, first + 1, … into the ring and the chains of their codes."""
+    mask = len(elements) - 1
     for i in range(len(codes)):
-        number = first + i
-        place = number & mask
-        code_at[place] = codes[i]
-        older[place] = newest[codes[i]]
-        newest[codes[i]] = number
+        place = (first + i) & mask
+        code = codes[i]
+        elements[place, START] = starts[i]
+        elements[place, END] = ends[i]
+        elements[place, OLDER] = newest[code]
+        elements[place, WEIGHT] = weights[i]
+        elements[place, CODE] = code
+        newest[code] = first + i
 
 
 @njit(cache=True)
 def probe_chains(
-    codes: Ints,
-    starts: Ints,
-    ends: Ints,
-    base: int,
-    mask: int,
-    start_at: Ints,
-    end_at: Ints,
-    older: Ints,
-    newest: Ints,
+    codes: Ints, starts: Ints, ends: Ints, base: int, elements: Ints, newest: Ints
 ) -> tuple[Ints, Ints, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
+    mask = len(elements) - 1
     room = 2 * len(codes) + 16
     found = np.empty(room, np.int64)
     places = np.empty(room, np.int64)
@@ -51,32 +61,25 @@ def probe_chains(
         while number >= base:
             place = number & mask
             touched += 1
-            if end_at[place] <= start:
+            if elements[place, END] <= start:
                 break
-            if start_at[place] < end:
+            if elements[place, START] < end:
                 if count == room:
                     room *= 2
                     found, places = _larger(found, room), _larger(places, room)
                 found[count] = i
                 places[count] = place
                 count += 1
-            number = older[place]
+            number = elements[place, OLDER]
     return found[:count], places[:count], touched
 
 
 @njit(cache=True)
 def probe_all(
-    codes: Ints,
-    starts: Ints,
-    ends: Ints,
-    base: int,
-    stop: int,
-    mask: int,
-    start_at: Ints,
-    end_at: Ints,
-    code_at: Ints,
+    codes: Ints, starts: Ints, ends: Ints, base: int, stop: int, elements: Ints
 ) -> tuple[Ints, Ints, int]:
     """As `probe_chains`, by a nested loop."""
+    mask = len(elements) - 1
     room = 2 * len(codes) + 16
     found = np.empty(room, np.int64)
     places = np.empty(room, np.int64)
@@ -86,9 +89,9 @@ def probe_all(
             place = number & mask
             touched += 1
             if (
-                code_at[place] == codes[i]
-                and start_at[place] < ends[i]
-                and starts[i] < end_at[place]
+                elements[place, CODE] == codes[i]
+                and elements[place, START] < ends[i]
+                and starts[i] < elements[place, END]
             ):
                 if count == room:
                     room *= 2
@@ -107,8 +110,9 @@ def _larger(array: Ints, room: int) -> Ints:
 
 
 @njit(cache=True)
-def first_alive(base: int, stop: int, mask: int, end_at: Ints, frontier: int) -> int:
+def first_alive(base: int, stop: int, elements: Ints, frontier: int) -> int:
     """The first element that ends after the frontier."""
-    while base < stop and end_at[base & mask] <= frontier:
+    mask = len(elements) - 1
+    while base < stop and elements[base & mask, END] <= frontier:
         base += 1
     return base

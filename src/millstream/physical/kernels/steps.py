@@ -10,6 +10,21 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True)
+def merge(times: Ints, first: int) -> Ints:
+    """The order of times of which the first so many are sorted, and the others too."""
+    order = np.empty(len(times), np.int64)
+    i, j = 0, first
+    for place in range(len(times)):
+        if j == len(times) or (i < first and times[i] <= times[j]):
+            order[place] = i
+            i += 1
+        else:
+            order[place] = j
+            j += 1
+    return order
+
+
+@njit(cache=True)
 def order_by_key(codes: Ints, scratch: Ints) -> Ints:
     """The events, key after key, each key's as they stood. `scratch` is zero for every code and is
     left so."""

@@ -2,8 +2,8 @@
 
 *Meaning*: for every t, out(t) = one row for each group of in(t); without keys one row at every t,
 also over nothing.
-*State*: for each group its key, its accumulators and its present row; for each row that will go, the
-words that its accumulators need to take it away again.
+*State*: for each group its key, its accumulators and its present row; for each row that will go,
+the words that its accumulators need to take it away again.
 *Form*: SIGNED gives, once the frontier has passed an instant, the old row of each group that
 changed with weight -1 and the new one with +1. INTERVALS gives the old row when it has ended; a
 group that is silent then holds the frontier back, unless the operator is the last one (`final`).
@@ -21,20 +21,19 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from millstream.logical.aggregates import lookup as aggregate_function
-from millstream.logical.expressions import AggregateCall, Call, Expression
 from millstream.logical.plan import Named, Schema
 from millstream.logical.time import INFINITY
-from millstream.physical.accumulators import Accumulator, Answer, accumulator
+from millstream.physical.accumulators import Answer
+from millstream.physical.arrays import gather
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
-from millstream.physical.evaluation import Evaluation, is_true
+from millstream.physical.calls import Calls, empty_value
+from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.steps import previous_steps, running_counts
-from millstream.physical.keys import KeySpace, Words
+from millstream.physical.keys import KeySpace, same_rows
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.store import RowStore
 from millstream.physical.sweep import Steps, Sweep
-from millstream.values import to_arrow
 
 
 @dataclass(frozen=True)
@@ -62,92 +61,12 @@ class Aggregate(PhysicalPlan):
         return AggregateOperator(self, context)
 
 
-class Calls:
-    """The aggregates of a node: what they take of each row, and what they make of the events."""
-
-    def __init__(self, node: Aggregate, context: Context) -> None:
-        calls = [named.expression for named in node.aggregates]
-        fifo = node.input.pattern is Pattern.WEAKEST
-        self._accumulators: list[Accumulator] = []
-        self._filters: list[int | None] = []
-        self._arguments: list[slice] = []
-        self._order: list[slice] = []
-        self._places: list[slice] = []
-        self.expressions: list[Expression] = []
-        self.words = 0
-        for call in calls:
-            assert isinstance(call, AggregateCall)
-            self._take(call, accumulator(call, context.aggregates, fifo=fifo))
-
-    def _take(self, call: AggregateCall, made: Accumulator) -> None:
-        self._filters.append(None if call.filter is None else len(self.expressions))
-        if call.filter is not None:
-            self.expressions.append(call.filter)
-        self._arguments.append(self._evaluated(call, call.arguments))
-        self._order.append(self._evaluated(call, call.order))
-        self._places.append(slice(self.words, self.words + made.width))
-        self._accumulators.append(made)
-        self.words += made.width
-
-    def _evaluated(self, call: AggregateCall, expressions: Sequence[Expression]) -> slice:
-        """Where their values will stand. What a filter keeps out is not evaluated."""
-        first = len(self.expressions)
-        for expression in expressions:
-            if call.filter is not None:
-                expression = Call("case", (call.filter, expression), expression.type)
-            self.expressions.append(expression)
-        return slice(first, len(self.expressions))
-
-    def encode(self, values: Columns, length: int) -> list[Ints]:
-        """The words of each row."""
-        words: list[Ints] = []
-        for number, made in enumerate(self._accumulators):
-            place = self._filters[number]
-            included: Mask | None = None if place is None else is_true(values[place])
-            arguments = list(values[self._arguments[number]])
-            order = list(values[self._order[number]])
-            words += made.encode(arguments, order, included, length)
-        return words
-
-    def step(self, steps: Steps) -> list[Answer]:
-        """The values after each step."""
-        return [
-            made.step(steps.code, steps.words[place], steps.delta, steps.bounds)
-            for made, place in zip(self._accumulators, self._places, strict=True)
-        ]
-
-    def grow(self, groups: int) -> None:
-        for made in self._accumulators:
-            made.grow(groups)
-
-    def remap(self, old: Ints, capacity: int, sweep: Sweep) -> None:
-        for made in self._accumulators:
-            made.remap(old, capacity)
-        self.tidy(sweep)
-
-    def tidy(self, sweep: Sweep) -> None:
-        """Drop what no event refers to any more."""
-        for made, place in zip(self._accumulators, self._places, strict=True):
-            if made.crowded:
-                made.retain([piece[place] for piece in sweep.pending_words()])
-
-    @property
-    def nbytes(self) -> int:
-        return sum(made.nbytes for made in self._accumulators)
-
-    def save(self) -> list[State]:
-        return [made.save() for made in self._accumulators]
-
-    def restore(self, states: list[State]) -> None:
-        for made, state in zip(self._accumulators, states, strict=True):
-            made.restore(state)
-
-
 class AggregateOperator(Operator):
     def __init__(self, node: Aggregate, context: Context) -> None:
         self._node = node
         self._context = context
-        self._calls = Calls(node, context)
+        calls = [named.expression for named in node.aggregates]
+        self._calls = Calls(calls, context, fifo=node.input.pattern is Pattern.WEAKEST)
         keys = [key.expression for key in node.keys]
         self._values = Evaluation([*keys, *self._calls.expressions], node.input.schema, context)
         self._key_types = [key.type for key in keys]
@@ -188,7 +107,7 @@ class AggregateOperator(Operator):
         self._begun = True
         self._keys.encode((), 1)
         self._make_room()
-        self._answer.put(slice(0, 1), [_empty(n.expression) for n in self._node.aggregates])
+        self._answer.put(slice(0, 1), [empty_value(n.expression) for n in self._node.aggregates])
         self._present[0], self._since[0] = True, NEVER
         if self._node.form is Form.INTERVALS:
             return Batch.empty(self._node.types, NEVER)
@@ -255,14 +174,14 @@ class AggregateOperator(Operator):
         changed = had_row != has_row
         both = had_row & has_row
         for column in columns:
-            changed |= both & ~same(column, before, after)
+            changed |= both & ~same_rows(column, before, after)
         index = np.flatnonzero(changed)
         given = self._given(
             codes[index], times[index], before[index], after[index],
             had_row[index], has_row[index], columns,
         )  # fmt: skip
         last = np.append(np.flatnonzero(previous < 0)[1:] - 1, len(codes) - 1)
-        self._answer.put(codes[last], [answer.values.take(pa.array(last)) for answer in answers])
+        self._answer.put(codes[last], [gather(answer.values, last) for answer in answers])
         self._present[codes[last]] = has_row[last]
         return given.up_to(self._reached)
 
@@ -351,17 +270,3 @@ class AggregateOperator(Operator):
         self._since, self._frontier = state["since"], state["frontier"]
         self._answer.restore(state["answer"], np.flatnonzero(self._present))
         self._begun = state["begun"]
-
-
-def _empty(call: Expression) -> pa.Array:
-    """The value of an aggregate over no rows."""
-    assert isinstance(call, AggregateCall)
-    function = aggregate_function(call.function)
-    return to_arrow([None if function is None else function.empty], call.type)
-
-
-def same(column: pa.Array, a: Ints, b: Ints) -> Mask:
-    """Where two rows of a column are equal, NULL and NaN equal to themselves."""
-    words = np.stack(list(Words(column.type).nullable(column)))
-    equal: Mask = (words[:, a] == words[:, b]).all(axis=0)
-    return equal

@@ -1,7 +1,7 @@
 """Changes: the rows that come and go at each instant, for EMIT CHANGES.
 
-*Meaning*: for every instant t, the rows e with in(t)(e) ≠ in(t-1)(e), each once, with the difference
-as its weight and [t, ∞) as its interval; all of an instant at once, in order of time.
+*Meaning*: for every instant t, the rows e with in(t)(e) ≠ in(t-1)(e), each once, with the
+difference as its weight and [t, ∞) as its interval; all of an instant at once, in order of time.
 *State*: what is known of the future of the rows. *Pattern*: STRICT.
 *Cost*: an event for each start and end.
 

@@ -1,12 +1,12 @@
 """CountWindow: the last rows of the input, or of each of its partitions.
 
-*Meaning*: for every t, out(t) = the last `rows` of the first ⌊n/slide⌋·slide rows that came up to t,
-n how many did; with keys, of each partition. Rows of one instant come in the order given.
+*Meaning*: for every t, out(t) = the last `rows` of the first ⌊n/slide⌋·slide rows that came up to
+t, n how many did; with keys, of each partition. Rows of one instant come in the order given.
 *State*: the rows of the windows, and those that wait for the window to slide. An unbounded window
 keeps only the latter.
 *Pattern*: STRICT: a row goes when others come, nobody knows when; so it is given as `+1 [t, ∞)` and
-later as `-1 [t', ∞)`, and no silent partition holds anything back. MONOTONIC if unbounded. INTERVALS
-gives a row when it has left, as K does: then the oldest row holds the frontier back.
+later as `-1 [t', ∞)`, and no silent partition holds anything back. MONOTONIC if unbounded. (K gives
+a row when it has left; `Pointwise` settles to that, and the oldest row then holds the frontier.)
 *Cost*: constant a row. *Source*: K algorithms 13, 14 and 19, eq. 17.2.
 """
 

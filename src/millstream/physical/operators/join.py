@@ -4,8 +4,8 @@
 *State*: an area for each input, of the elements that the other input may still meet: until its
 frontier has passed their end. Equalities of the condition are the key that areas are probed by; the
 rest of it, or all where there is no equality, is tested on the pairs.
-*Pattern*: WEAK, STRICT if an input is, MONOTONIC if both are: a pair ends with the first of its two,
-so not in the order of starts.
+*Pattern*: WEAK, STRICT if an input is, MONOTONIC if both are: a pair ends with the first of its
+two, so not in the order of starts.
 *Cost*: for each element the pairs of its key. *Source*: K algorithm 6; G3; G5 §2.1.
 
 It is linear in each input: an element of either sign meets what the other area holds, wherever the

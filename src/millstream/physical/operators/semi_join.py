@@ -4,8 +4,9 @@
 none does. A partner for which θ cannot be evaluated is neither a partner nor the lack of one.
 *State*: where equality decides, the left rows and a counter for each key, no right rows; otherwise
 also areas of both inputs, and a counter for each left row.
-*Form*: changes when the frontier has passed them; over elements with known ends, a row keeps its end
-and is retracted only if it must go before (G5's hybrid). INTERVALS gives each piece when it ends.
+*Form*: changes when the frontier has passed them; over elements with known ends, a row keeps its
+end and is retracted only if it must go before (G5's hybrid). INTERVALS gives each piece when it
+ends.
 *Pattern*: STRICT, or WEAK as intervals.
 *Cost*: an event for each start and end; when a gate moves, the rows of its key.
 *Source*: K eq. 8.11 and 8.16, with the semi-join of SQL; G5 §2.1 for the negation.
@@ -66,9 +67,9 @@ class Gated:
     """Two inputs whose rows cover each other's where they are partners, for semi, anti and outer
     joins.
 
-    Where equality decides (`by_key`) a group is the code of a key plus one, and group 0 has the rows
-    whose key is NULL, which nothing covers. Otherwise each row of the gated input is its own group,
-    and carries its number through the areas, so that pairs tell what they cover.
+    Where equality decides (`by_key`) a group is the code of a key plus one, and group 0 has the
+    rows whose key is NULL, which nothing covers. Otherwise each row of the gated input is its own
+    group, and carries its number through the areas, so that pairs tell what they cover.
     """
 
     def __init__(

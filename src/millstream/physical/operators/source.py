@@ -1,9 +1,9 @@
 """Source: the rows of a registered stream as elements.
 
 *Meaning*: out(t) = the rows whose time is t, or whose interval contains t.
-*State*: none; with a delay and `sort`, the rows that wait for the frontier.
-*Pattern*: WEAKEST for rows in order of time; WEAK with a delay, unless they are sorted first, and for
-rows that bring their own interval.
+*State*: none.
+*Pattern*: WEAKEST for rows in order of time; WEAK with a delay, and for rows that bring their own
+interval.
 
 The engine hands over rows that are typed and checked; the frontier of the source is its business.
 """
