@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,10 @@ class Query:
         self.warnings = warnings
         #: What `start` gave last.
         self.running: Running | None = None
+        # What functions that are not deterministic give to a row stays: the reference keeps it,
+        # the engines draw it again from the same seed.
         self._draws: dict[tuple[int, tuple[object, ...]], object] = {}
+        self._seed = secrets.randbits(64)
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[tuple[object, ...], str]] = []
 
@@ -131,10 +135,11 @@ class Query:
         return choose(self.plan, self.emit)
 
     def _context(self) -> Context:
+        from millstream.physical.expressions import Draws
         from millstream.physical.operator import Context
 
         catalog = self._session.catalog
-        return Context(catalog.functions, catalog.aggregates)
+        return Context(catalog.functions, catalog.aggregates, Draws(self._seed))
 
     def start(
         self,

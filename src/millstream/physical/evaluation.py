@@ -21,7 +21,9 @@ class Evaluation:
         keys = [field.key for field in schema]
         self._types = [field.type for field in schema]
         self._context = context
-        self._compiled = [compile_expression(e, schema, context.functions) for e in expressions]
+        self._compiled = [
+            compile_expression(e, schema, context.functions, context.draws) for e in expressions
+        ]
         self._columns = [keys.index(e.key) if isinstance(e, Column) else None for e in expressions]
 
     def over(self, columns: Columns, length: int) -> tuple[Columns, Mask | None]:

@@ -22,6 +22,7 @@ from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.expressions import Draws
 from millstream.values import to_plain
 
 
@@ -49,6 +50,7 @@ class Context:
 
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
     aggregates: Mapping[str, UserAggregate] = field(default_factory=dict)
+    draws: Draws = field(default_factory=Draws)
     #: The smallest start accepted from any source: time begins there.
     beginning: int = INFINITY
     #: Rows that could not be evaluated, each with its message.

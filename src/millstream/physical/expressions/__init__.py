@@ -22,6 +22,7 @@ reference, once for each distinct combination of the arguments in a batch (`by_d
 """
 
 from millstream.physical.expressions.compile import Compiled, compile_expression
+from millstream.physical.expressions.drawn import Draws
 from millstream.physical.expressions.vector import Vector
 
-__all__ = ["Compiled", "Vector", "compile_expression"]
+__all__ = ["Compiled", "Draws", "Vector", "compile_expression"]

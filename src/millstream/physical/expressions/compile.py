@@ -30,7 +30,7 @@ from millstream.physical.expressions.by_distinct import (
 )
 from millstream.physical.expressions.casts import cast_kernel
 from millstream.physical.expressions.choice import Case, Coalesce, Connective
-from millstream.physical.expressions.drawn import drawing
+from millstream.physical.expressions.drawn import Draws, drawing
 from millstream.physical.expressions.kernels import kernel_of
 from millstream.physical.expressions.nodes import (
     AlwaysNull,
@@ -50,10 +50,14 @@ from millstream.types import BOOLEAN, STRING
 
 
 def compile_expression(
-    expression: Expression, schema: Schema, functions: Mapping[str, UserFunction]
+    expression: Expression,
+    schema: Schema,
+    functions: Mapping[str, UserFunction],
+    draws: Draws | None = None,
 ) -> Compiled:
-    """The expression over rows of the schema, ready for any number of batches."""
-    root = _Compiler(expression, schema, functions).node(expression)
+    """The expression over rows of the schema, ready for any number of batches. Functions that are
+    not deterministic draw from `draws`."""
+    root = _Compiler(expression, schema, functions, draws or Draws()).node(expression)
     return Compiled(expression, schema, functions, root)
 
 
@@ -99,9 +103,14 @@ class Compiled:
 
 class _Compiler:
     def __init__(
-        self, expression: Expression, schema: Schema, user: Mapping[str, UserFunction]
+        self,
+        expression: Expression,
+        schema: Schema,
+        user: Mapping[str, UserFunction],
+        draws: Draws,
     ) -> None:
         self._schema = schema
+        self._draws = draws
         self._positions = {field.key: position for position, field in enumerate(schema)}
         self._user = user
         # By their text: as values, Literal(0.0) and Literal(-0.0) are equal.
@@ -169,7 +178,7 @@ class _Compiler:
             return self._lazy(function.name, call)
         signature = Signature(tuple(a.type for a in call.arguments), call.type)
         if not function.deterministic:
-            return Drawn(drawing(function, signature), call.type)
+            return Drawn(drawing(function, signature, self._draws), call.type)
         arguments = [self.node(argument) for argument in call.arguments]
         if function.strict and any(isinstance(n, Constant) and n.plain is None for n in arguments):
             return AlwaysNull(arguments, call.type)
