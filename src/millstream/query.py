@@ -139,7 +139,7 @@ class Query:
         from millstream.physical.operator import Context
 
         catalog = self._session.catalog
-        return Context(catalog.functions, catalog.aggregates, Draws(self._seed))
+        return Context(catalog.functions, catalog.aggregates, draws=Draws(self._seed))
 
     def start(
         self,

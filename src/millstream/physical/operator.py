@@ -50,11 +50,11 @@ class Context:
 
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
     aggregates: Mapping[str, UserAggregate] = field(default_factory=dict)
-    draws: Draws = field(default_factory=Draws)
     #: The smallest start accepted from any source: time begins there.
     beginning: int = INFINITY
     #: Rows that could not be evaluated, each with its message.
     errors: dict[tuple[Row, str], None] = field(default_factory=dict)
+    draws: Draws = field(default_factory=Draws)
 
     def fail(self, row: Row, message: str) -> None:
         self.errors[row, message] = None

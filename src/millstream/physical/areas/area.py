@@ -51,6 +51,11 @@ class Area(ABC):
     @abstractmethod
     def insert(self, codes: Ints, batch: Batch) -> None: ...
 
+    def _tidy(self) -> None:
+        """Before elements are put: drop what only those refer to that are gone."""
+        if self._store.is_stale:
+            self._store.vacuum(self.slots())
+
     @abstractmethod
     def probe(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         """Pairs (number of the probing element, slot) of equal code and overlapping intervals."""

@@ -99,6 +99,7 @@ class Calendar(Area):
     def insert(self, codes: Ints, batch: Batch) -> None:
         if not len(batch):
             return
+        self._tidy()
         self._make_room(2 * len(batch))
         self._widen(batch.end)
         if self._closing is None:
@@ -165,11 +166,10 @@ class Calendar(Area):
         self._by_row.grow(new)
         self._next_due = np.append(self._next_due, np.append(np.arange(old + 1, new), self._free))
         self._free = old
-        self._store.vacuum(np.flatnonzero(self._alive))
         self._store.move(np.arange(self._store.capacity), new)
-        self._forget_rows()
 
-    def _forget_rows(self) -> None:
+    def _tidy(self) -> None:
+        super()._tidy()
         if self._closing is not None and self._row_keys.is_stale:
             places = np.flatnonzero(self._alive)
             codes = self._by_row.code[places]

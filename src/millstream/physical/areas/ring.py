@@ -46,6 +46,7 @@ class Ring(Area):
         count = len(batch)
         if not count:
             return
+        self._tidy()
         if len(self) + count > len(self._elements):
             self._grow(count)
         self._know(int(codes.max()) + 1)

@@ -178,7 +178,7 @@ class _Compiler:
             return self._lazy(function.name, call)
         signature = Signature(tuple(a.type for a in call.arguments), call.type)
         if not function.deterministic:
-            return Drawn(drawing(function, signature, self._draws), call.type)
+            return Drawn(drawing(function, signature, self._draws.generator(call)), call.type)
         arguments = [self.node(argument) for argument in call.arguments]
         if function.strict and any(isinstance(n, Constant) and n.plain is None for n in arguments):
             return AlwaysNull(arguments, call.type)

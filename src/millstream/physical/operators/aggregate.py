@@ -7,7 +7,7 @@ the words that its accumulators need to take it away again.
 *Form*: SIGNED gives, once the frontier has passed an instant, the old row of each group that
 changed with weight -1 and the new one with +1. INTERVALS gives the old row when it has ended; a
 group that is silent then holds the frontier back, unless the operator is the last one (`final`).
-*Pattern*: STRICT, or WEAK as intervals.
+*Pattern*: STRICT, or as intervals WEAK, and without keys WEAKEST (K table 12.1).
 *Cost*: an event for each start and end, whatever the window's size. *Source*: K §11.5.7, §11.5.8; N
 algorithm 3 (our reading: the row of an emptied group is retracted).
 """
@@ -50,7 +50,9 @@ class Aggregate(PhysicalPlan):
 
     @cached_property
     def pattern(self) -> Pattern:
-        return Pattern.STRICT if self.form is Form.SIGNED else Pattern.WEAK
+        if self.form is Form.SIGNED:
+            return Pattern.STRICT
+        return Pattern.WEAK if self.keys else Pattern.WEAKEST  # one row follows the other
 
     @property
     def state(self) -> str:
