@@ -286,6 +286,7 @@ def test_what_nobody_can_meet_is_dropped() -> None:
         for name in "ABC":
             running.push(name, new, first + 9)
     assert operator.rows <= 3 * 20
+    assert operator.nbytes < 1_000_000, "with the strings of rows that are gone"
     assert isinstance(operator, MultiJoinOperator)
     spaces = operator._spaces
     assert all(space.count <= 2 * operator.rows + 1030 for space in spaces), "keys are forgotten"
