@@ -77,15 +77,32 @@ class Query:
     def __repr__(self) -> str:
         return f"<Query {self.name}: {self._entry.text}>"
 
-    def explain(self, format: str = "text", costs: bool = False) -> str:
-        """The plan as text, or as JSON with `format="json"`."""
+    def explain(self, format: str = "text", costs: bool = False, *, physical: bool = False) -> str:
+        """The plan as text, or as JSON with `format="json"`.
+
+        With `physical` also the operators that the local engine runs: in text below a blank line,
+        in JSON as `{"logical": …, "physical": …}`.
+        """
         if costs:
             raise NotYetError("costs are not estimated yet", help="leave costs=True out")
-        if format == "json":
-            return json.dumps(plan_json(self.plan), indent=2, ensure_ascii=False)
-        if format != "text":
+        if format not in ("text", "json"):
             raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')
-        return plan_text(self.plan)
+        if format == "text":
+            return plan_text(self.plan) + (f"\n\n{self._physical_text()}" if physical else "")
+        told = plan_json(self.plan)
+        if physical:
+            told = {"logical": told, "physical": self._physical_json()}
+        return json.dumps(told, indent=2, ensure_ascii=False)
+
+    def _physical_text(self) -> str:
+        from millstream.physical.text import physical_text
+
+        return physical_text(self.physical_plan, self.plan.domain)
+
+    def _physical_json(self) -> dict[str, object]:
+        from millstream.physical.text import physical_json
+
+        return physical_json(self.physical_plan, self.plan.domain)
 
     def run(self) -> pa.Table:
         """The whole answer over bounded input.
