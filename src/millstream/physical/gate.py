@@ -53,6 +53,7 @@ class Gate:
         self._count, self._following, self._leading, self._end = np.zeros((4, 64), np.int64)
         self._cover = np.zeros(64, np.int64)
         self._first = np.full(64, -1, np.int64)
+        self._size = np.zeros(64, np.int64)
         self._slots = Slots()  # unless shared: the numbers not in use
         self._gone: Ints = np.empty(0, np.int64)  # free once what was given has been read
 
@@ -62,7 +63,7 @@ class Gate:
 
     @property
     def nbytes(self) -> int:
-        own = 4 * self._count.nbytes + 2 * self._cover.nbytes
+        own = 4 * self._count.nbytes + 3 * self._cover.nbytes
         return own + self._rows.nbytes + self._sweep.nbytes + self._row_keys.nbytes
 
     # --- what comes ------------------------------------------------------------------------------
@@ -110,6 +111,7 @@ class Gate:
             more = max(groups, 2 * len(self._cover)) - len(self._cover)
             self._cover = np.append(self._cover, np.zeros(more, np.int64))
             self._first = np.append(self._first, np.full(more, -1))
+            self._size = np.append(self._size, np.zeros(more, np.int64))
 
     def cover(self, groups: Ints, batch: Batch) -> None:
         """Each element covers its group while it holds, as often as its weight says."""
@@ -124,13 +126,12 @@ class Gate:
         (ids,) = steps.words
         row, time, change = swing(
             steps.code, steps.time, steps.port, steps.delta, ids, steps.bounds,
-            self._cover, self._count, self._first, self._following, self._leading,
+            self._cover, self._count, self._first, self._size, self._following, self._leading,
             self.covered_passes,
         )  # fmt: skip
         if not self._shared:
-            left = np.unique(ids[steps.port == 0])
-            ended = left[(self._count[left] == 0) & (self._end[left] < frontier)]
-            self._gone = np.concatenate([self._gone, ended])
+            gone = ids[(steps.port == 0) & (steps.delta < 0) & (steps.time == self._end[ids])]
+            self._gone = np.concatenate([self._gone, gone])
         return Passed(row, time, change, self._end[row])
 
     def hybrid(self, passed: Passed, frontier: int) -> Batch:
@@ -152,7 +153,7 @@ class Gate:
     def renumber_groups(self, kept: Ints, renumbered: Ints) -> None:
         """Group kept[i] is now i; no other is live."""
         room = max(64, 2 * len(kept))
-        for name, nothing in (("_cover", 0), ("_first", -1)):
+        for name, nothing in (("_cover", 0), ("_first", -1), ("_size", 0)):
             values = np.full(room, nothing, np.int64)
             known = kept < len(self._cover)
             values[: len(kept)][known] = getattr(self, name)[kept[known]]
@@ -190,7 +191,7 @@ class Gate:
         self._slots.release(self._gone)
         self._gone = np.empty(0, np.int64)
         used = np.arange(self._row_keys.count) if self._shared else self._slots.in_use()
-        arrays = ("_count", "_following", "_leading", "_end", "_cover", "_first")
+        arrays = ("_count", "_following", "_leading", "_end", "_cover", "_first", "_size")
         return {
             "row_keys": self._row_keys.save(),
             "used": used,

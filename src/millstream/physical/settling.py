@@ -39,6 +39,7 @@ class Pieces:
         *closed, self._free, opened = settle_levels(
             codes, times, before, after,
             self._first, self._last, self._since, self._count, self._following, self._free,
+            self._open,
         )  # fmt: skip
         self._open += opened
         return closed[0], closed[1], closed[2], closed[3]

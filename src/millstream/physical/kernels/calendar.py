@@ -116,25 +116,52 @@ def probe_pool(
 ) -> tuple[Ints, Ints, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
     room = 2 * len(codes) + 16
-    found = np.empty(room, np.int64)
-    places = np.empty(room, np.int64)
-    count = touched = 0
-    for i in range(len(codes)):
-        code = codes[i]
-        if code < 0 or code >= len(newest):
-            continue
-        place = newest[code]
+    found, places = np.empty(room, np.int64), np.empty(room, np.int64)
+    i, place, count, touched = 0, -2, 0, 0
+    while True:
+        i, place, count, touched = _follow_chains(
+            codes, starts, ends, start_at, end_at, older, newest,
+            found, places, i, place, count, touched,
+        )  # fmt: skip
+        if i == len(codes):
+            return found[:count], places[:count], touched
+        found, places = _doubled(found), _doubled(places)
+
+
+@njit(cache=True)
+def _follow_chains(
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    start_at: Ints,
+    end_at: Ints,
+    older: Ints,
+    newest: Ints,
+    found: Ints,
+    places: Ints,
+    i: int,
+    place: int,
+    count: int,
+    touched: int,
+) -> tuple[int, int, int, int]:
+    """From `place` in the chain of row i on, until there is no more room; -2 is its beginning."""
+    room = len(found)
+    while i < len(codes):
+        code, start, end = codes[i], starts[i], ends[i]
+        if place == -2:
+            place = newest[code] if 0 <= code < len(newest) else -1
         while place >= 0:
-            touched += 1
-            if start_at[place] < ends[i] and starts[i] < end_at[place]:
+            if start_at[place] < end and start < end_at[place]:
                 if count == room:
-                    room *= 2
-                    found, places = _larger(found, room), _larger(places, room)
+                    return i, place, count, touched
                 found[count] = i
                 places[count] = place
                 count += 1
+            touched += 1
             place = older[place]
-    return found[:count], places[:count], touched
+        place = -2
+        i += 1
+    return i, place, count, touched
 
 
 @njit(cache=True)
@@ -149,29 +176,52 @@ def probe_all(
 ) -> tuple[Ints, Ints, int]:
     """As `probe_pool`, by a nested loop over the live places."""
     room = 2 * len(codes) + 16
-    found = np.empty(room, np.int64)
-    places = np.empty(room, np.int64)
-    count = touched = 0
-    for i in range(len(codes)):
-        for place in live:
-            touched += 1
-            if (
-                code_at[place] == codes[i]
-                and start_at[place] < ends[i]
-                and starts[i] < end_at[place]
-            ):
-                if count == room:
-                    room *= 2
-                    found, places = _larger(found, room), _larger(places, room)
-                found[count] = i
-                places[count] = place
-                count += 1
-    return found[:count], places[:count], touched
+    found, places = np.empty(room, np.int64), np.empty(room, np.int64)
+    i, j, count = 0, 0, 0
+    while True:
+        i, j, count = _scan(
+            codes, starts, ends, live, start_at, end_at, code_at, found, places, i, j, count
+        )
+        if i == len(codes):
+            return found[:count], places[:count], len(codes) * len(live)
+        found, places = _doubled(found), _doubled(places)
 
 
 @njit(cache=True)
-def _larger(array: Ints, room: int) -> Ints:
-    larger = np.empty(room, np.int64)
+def _scan(
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    live: Ints,
+    start_at: Ints,
+    end_at: Ints,
+    code_at: Ints,
+    found: Ints,
+    places: Ints,
+    i: int,
+    j: int,
+    count: int,
+) -> tuple[int, int, int]:
+    room = len(found)
+    while i < len(codes):
+        code, start, end = codes[i], starts[i], ends[i]
+        while j < len(live):
+            place = live[j]
+            if code_at[place] == code and start_at[place] < end and start < end_at[place]:
+                if count == room:
+                    return i, j, count
+                found[count] = i
+                places[count] = place
+                count += 1
+            j += 1
+        j = 0
+        i += 1
+    return i, j, count
+
+
+@njit(cache=True)
+def _doubled(array: Ints) -> Ints:
+    larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger
 

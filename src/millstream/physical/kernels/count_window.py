@@ -14,6 +14,7 @@ def slide_windows(
     partitions: Ints,
     times: Ints,
     slots: Ints,
+    stored: int,
     rows: int,
     slide: int,
     arrived: Ints,
@@ -23,17 +24,17 @@ def slide_windows(
     unseen: Ints,
     following: Ints,
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Take in rows in order of partition and time, at these slots.
+    """Take in rows in order of partition and time, at these slots; `stored` were there before.
 
     The rows of partition p that are in its window, or wait to come into it, are a list of slots
     from oldest[p], which is number oldest_number[p] of its arrivals, to latest[p]; those from
     unseen[p] on wait. Gives slots, times and changes (1 or -1), and the slots that are free now.
     """
-    room = 2 * len(slots) + 16
+    room = 2 * min(len(slots) * slide, len(slots) + stored)
     out_slot = np.empty(room, np.int64)
     out_time = np.empty(room, np.int64)
     out_change = np.empty(room, np.int64)
-    freed = np.empty(len(slots) + 16, np.int64)
+    freed = np.empty(room, np.int64)
     length = free = 0
     i = 0
     while i < len(slots):
@@ -57,35 +58,23 @@ def slide_windows(
         while oldest[p] >= 0 and oldest_number[p] < begin:
             slot = oldest[p]
             if oldest_number[p] < shown:
-                if length == room:
-                    room *= 2
-                    out_slot, out_time = _larger(out_slot, room), _larger(out_time, room)
-                    out_change = _larger(out_change, room)
                 out_slot[length], out_time[length], out_change[length] = slot, time, -1
                 length += 1
             if unseen[p] == slot:  # it left before it was seen
                 unseen[p] = following[slot]
-            if free == len(freed):
-                freed = _larger(freed, 2 * len(freed))
             freed[free] = slot
             free += 1
             oldest[p] = following[slot]
             oldest_number[p] += 1
         number = max(shown, oldest_number[p])
         while unseen[p] >= 0 and number < end:
-            if length == room:
-                room *= 2
-                out_slot, out_time = _larger(out_slot, room), _larger(out_time, room)
-                out_change = _larger(out_change, room)
             out_slot[length], out_time[length], out_change[length] = unseen[p], time, 1
             length += 1
             unseen[p] = following[unseen[p]]
             number += 1
-    return out_slot[:length], out_time[:length], out_change[:length], freed[:free]
-
-
-@njit(cache=True)
-def _larger(array: Ints, room: int) -> Ints:
-    larger = np.empty(room, np.int64)
-    larger[: len(array)] = array
-    return larger
+    return (
+        out_slot[:length].copy(),
+        out_time[:length].copy(),
+        out_change[:length].copy(),
+        freed[:free].copy(),
+    )

@@ -20,6 +20,7 @@ def swing(
     cover: Ints,
     count: Ints,
     first: Ints,
+    size: Ints,
     following: Ints,
     leading: Ints,
     covered_passes: bool,
@@ -27,17 +28,55 @@ def swing(
     """Go through the steps of each group: events of port 0 change how often row `ids` is there, of
     port 1 by how much the group is covered.
 
-    The rows of group g that are there are a list from first[g] through following (and back through
-    leading). Gives the rows, times and changes of what passes.
+    The size[g] rows of group g that are there are a list from first[g] through following (and back
+    through leading). Gives the rows, times and changes of what passes.
     """
     room = 2 * len(groups) + 16
-    out_id = np.empty(room, np.int64)
-    out_time = np.empty(room, np.int64)
-    out_change = np.empty(room, np.int64)
-    length = 0
-    for j in range(len(bounds) - 1):
-        begin, stop = bounds[j], bounds[j + 1]
+    rows = np.empty(room, np.int64)
+    when = np.empty(room, np.int64)
+    change = np.empty(room, np.int64)
+    step, length = 0, 0
+    while True:
+        step, length = _swing_steps(
+            groups, times, ports, deltas, ids, bounds,
+            cover, count, first, size, following, leading, covered_passes,
+            rows, when, change, step, length,
+        )  # fmt: skip
+        if step == len(bounds) - 1:
+            return rows[:length], when[:length], change[:length]
+        # No loop may assign its own arrays anew: that makes it several times slower.
+        needed = length + 2 * (bounds[step + 1] - bounds[step]) + size[groups[bounds[step]]]
+        room = max(2 * room, needed)
+        rows, when, change = _larger(rows, room), _larger(when, room), _larger(change, room)
+
+
+@njit(cache=True)
+def _swing_steps(
+    groups: Ints,
+    times: Ints,
+    ports: Ints,
+    deltas: Ints,
+    ids: Ints,
+    bounds: Ints,
+    cover: Ints,
+    count: Ints,
+    first: Ints,
+    size: Ints,
+    following: Ints,
+    leading: Ints,
+    covered_passes: bool,
+    rows: Ints,
+    when: Ints,
+    change: Ints,
+    step: int,
+    length: int,
+) -> tuple[int, int]:
+    """From one step on, until there may be no room for what the next one gives."""
+    while step < len(bounds) - 1:
+        begin, stop = bounds[step], bounds[step + 1]
         group, time = groups[begin], times[begin]
+        if length + 2 * (stop - begin) + size[group] > len(rows):
+            break
         was_open = (cover[group] > 0) == covered_passes
         for i in range(begin, stop):
             if ports[i] == 1:
@@ -46,12 +85,7 @@ def swing(
         if was_open and not is_open:
             row = first[group]
             while row >= 0:
-                if length == room:
-                    room *= 2
-                    out_id, out_time = _larger(out_id, room), _larger(out_time, room)
-                    out_change = _larger(out_change, room)
-                out_id[length], out_time[length] = row, time
-                out_change[length] = -count[row]
+                rows[length], when[length], change[length] = row, time, -count[row]
                 length += 1
                 row = following[row]
         for sign in (1, -1):  # first what comes: so nothing goes that is not there
@@ -60,22 +94,19 @@ def swing(
                     continue
                 row = ids[i]
                 if was_open and is_open:
-                    if length == room:
-                        room *= 2
-                        out_id, out_time = _larger(out_id, room), _larger(out_time, room)
-                        out_change = _larger(out_change, room)
-                    out_id[length], out_time[length] = row, time
-                    out_change[length] = deltas[i]
+                    rows[length], when[length], change[length] = row, time, deltas[i]
                     length += 1
                 before = count[row]
                 count[row] = before + deltas[i]
                 if before == 0 and count[row] != 0:
+                    size[group] += 1
                     following[row] = first[group]
                     leading[row] = -1
                     if first[group] >= 0:
                         leading[first[group]] = row
                     first[group] = row
                 elif before != 0 and count[row] == 0:
+                    size[group] -= 1
                     if leading[row] >= 0:
                         following[leading[row]] = following[row]
                     else:
@@ -85,15 +116,11 @@ def swing(
         if is_open and not was_open:
             row = first[group]
             while row >= 0:
-                if length == room:
-                    room *= 2
-                    out_id, out_time = _larger(out_id, room), _larger(out_time, room)
-                    out_change = _larger(out_change, room)
-                out_id[length], out_time[length] = row, time
-                out_change[length] = count[row]
+                rows[length], when[length], change[length] = row, time, count[row]
                 length += 1
                 row = following[row]
-    return out_id[:length], out_time[:length], out_change[:length]
+        step += 1
+    return step, length
 
 
 @njit(cache=True)

@@ -21,16 +21,18 @@ def settle_levels(
     count: Ints,
     following: Ints,
     free: int,
+    count_open: int,
 ) -> tuple[Ints, Ints, Ints, Ints, int, int]:
     """Close and open pieces as levels change: what came first goes first.
 
     Key k's open pieces are a list from first[k] to last[k] (-1 where there is none); piece p began
     at since[p], counts count[p] times and is followed by following[p], which also links the free
-    places from `free` on. There must be a free place for each step. Gives the codes, starts, ends
+    places from `free` on. There must be a free place for each step; `count_open` pieces are open.
+    Gives the codes, starts, ends
     and weights of the pieces that were closed, where the free places begin now, and how many
     more pieces are open.
     """
-    out_code = np.empty(len(codes) + 16, np.int64)
+    out_code = np.empty(2 * len(codes) + count_open, np.int64)
     out_start = np.empty(len(out_code), np.int64)
     out_end = np.empty(len(out_code), np.int64)
     out_weight = np.empty(len(out_code), np.int64)
@@ -50,11 +52,6 @@ def settle_levels(
         while change < 0:
             piece = first[code]
             taken = min(count[piece], -change)
-            if length == len(out_code):
-                out_code = _doubled(out_code)
-                out_start = _doubled(out_start)
-                out_end = _doubled(out_end)
-                out_weight = _doubled(out_weight)
             out_code[length] = code
             out_start[length] = since[piece]
             out_end[length] = times[j]
@@ -75,10 +72,3 @@ def settle_levels(
         free,
         opened,
     )
-
-
-@njit(cache=True)
-def _doubled(array: Ints) -> Ints:
-    larger = np.empty(2 * len(array), np.int64)
-    larger[: len(array)] = array
-    return larger

@@ -42,36 +42,64 @@ def append(
         newest[code] = first + i
 
 
+# A loop that assigns its arrays anew is several times slower than one that does not: so the loops
+# stop where their room ends, and go on from there with more.
+
+
 @njit(cache=True)
 def probe_chains(
     codes: Ints, starts: Ints, ends: Ints, base: int, elements: Ints, newest: Ints
 ) -> tuple[Ints, Ints, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
-    mask = len(elements) - 1
     room = 2 * len(codes) + 16
-    found = np.empty(room, np.int64)
-    places = np.empty(room, np.int64)
-    count = touched = 0
-    for i in range(len(codes)):
-        code = codes[i]
-        if code < 0 or code >= len(newest):
-            continue
-        start, end = starts[i], ends[i]
-        number = newest[code]
+    found, places = np.empty(room, np.int64), np.empty(room, np.int64)
+    i, number, count, touched = 0, -2, 0, 0
+    while True:
+        i, number, count, touched = _follow_chains(
+            codes, starts, ends, base, elements, newest, found, places, i, number, count, touched
+        )
+        if i == len(codes):
+            return found[:count], places[:count], touched
+        found, places = _doubled(found), _doubled(places)
+
+
+@njit(cache=True)
+def _follow_chains(
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    base: int,
+    elements: Ints,
+    newest: Ints,
+    found: Ints,
+    places: Ints,
+    i: int,
+    number: int,
+    count: int,
+    touched: int,
+) -> tuple[int, int, int, int]:
+    """From element `number` of the chain of row i on; -2 is its beginning."""
+    mask, room = len(elements) - 1, len(found)
+    while i < len(codes):
+        code, start, end = codes[i], starts[i], ends[i]
+        if number == -2:
+            number = newest[code] if 0 <= code < len(newest) else -1
         while number >= base:
             place = number & mask
-            touched += 1
             if elements[place, END] <= start:
+                touched += 1
                 break
             if elements[place, START] < end:
                 if count == room:
-                    room *= 2
-                    found, places = _larger(found, room), _larger(places, room)
+                    return i, number, count, touched
                 found[count] = i
                 places[count] = place
                 count += 1
+            touched += 1
             number = elements[place, OLDER]
-    return found[:count], places[:count], touched
+        number = -2
+        i += 1
+    return i, number, count, touched
 
 
 @njit(cache=True)
@@ -79,32 +107,56 @@ def probe_all(
     codes: Ints, starts: Ints, ends: Ints, base: int, stop: int, elements: Ints
 ) -> tuple[Ints, Ints, int]:
     """As `probe_chains`, by a nested loop."""
-    mask = len(elements) - 1
     room = 2 * len(codes) + 16
-    found = np.empty(room, np.int64)
-    places = np.empty(room, np.int64)
-    count = touched = 0
-    for i in range(len(codes)):
-        for number in range(base, stop):
-            place = number & mask
-            touched += 1
-            if (
-                elements[place, CODE] == codes[i]
-                and elements[place, START] < ends[i]
-                and starts[i] < elements[place, END]
-            ):
-                if count == room:
-                    room *= 2
-                    found, places = _larger(found, room), _larger(places, room)
-                found[count] = i
-                places[count] = place
-                count += 1
-    return found[:count], places[:count], touched
+    found, places = np.empty(room, np.int64), np.empty(room, np.int64)
+    i, number, count = 0, base, 0
+    while True:
+        i, number, count = _scan(
+            codes, starts, ends, base, stop, elements, found, places, i, number, count
+        )
+        if i == len(codes):
+            return found[:count], places[:count], len(codes) * (stop - base)
+        found, places = _doubled(found), _doubled(places)
 
 
 @njit(cache=True)
-def _larger(array: Ints, room: int) -> Ints:
-    larger = np.empty(room, np.int64)
+def _scan(
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    base: int,
+    stop: int,
+    elements: Ints,
+    found: Ints,
+    places: Ints,
+    i: int,
+    number: int,
+    count: int,
+) -> tuple[int, int, int]:
+    mask, room = len(elements) - 1, len(found)
+    while i < len(codes):
+        code, start, end = codes[i], starts[i], ends[i]
+        while number < stop:
+            place = number & mask
+            if (
+                elements[place, CODE] == code
+                and elements[place, START] < end
+                and start < elements[place, END]
+            ):
+                if count == room:
+                    return i, number, count
+                found[count] = i
+                places[count] = place
+                count += 1
+            number += 1
+        number = base
+        i += 1
+    return i, number, count
+
+
+@njit(cache=True)
+def _doubled(array: Ints) -> Ints:
+    larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger
 

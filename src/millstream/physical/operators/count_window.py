@@ -98,9 +98,10 @@ class CountWindowOperator(Operator):
         if self._node.keys:
             order = order_by_key(partitions, self._scratch)
             partitions, batch = partitions[order], batch.take(order)
+        stored = self._slots.used
         slots = self._stored(batch)
         changed, times, changes, freed = slide_windows(
-            partitions, batch.start, slots, self._node.rows, self._node.slide,
+            partitions, batch.start, slots, stored, self._node.rows, self._node.slide,
             self._arrived, self._oldest, self._oldest_number, self._latest, self._unseen,
             self._following,
         )  # fmt: skip
