@@ -121,8 +121,7 @@ class _Chooser:
             case logical.Union():
                 return Union(self.node(plan.left), self.node(plan.right), plan.schema)
             case logical.SetOperation():
-                sides = self.node(plan.left), self.node(plan.right)
-                return Pointwise(sides, _FUNCTIONS[type(plan)], plan.schema)
+                return self._set_operation(plan)
             case logical.Distinct():
                 return self._distinct(plan)
             case logical.Join():
@@ -164,6 +163,15 @@ class _Chooser:
         if chronons and chosen.pattern is not Pattern.STRICT:
             return chosen
         return Split(chosen, plan.granule)
+
+    def _set_operation(self, plan: logical.SetOperation) -> PhysicalPlan:
+        """EXCEPT and INTERSECT without ALL count a row once: that needs no DISTINCT of its own."""
+        once = tuple(isinstance(side, logical.Distinct) for side in plan.inputs)
+        left, right = (
+            self.node(side.input if isinstance(side, logical.Distinct) else side)
+            for side in plan.inputs
+        )
+        return Pointwise((left, right), _FUNCTIONS[type(plan)], plan.schema, once=once)
 
     def _distinct(self, plan: logical.Distinct) -> PhysicalPlan:
         chosen = self.node(plan.input)

@@ -102,7 +102,8 @@ class Queue(Agenda):
 
 
 class Calendar(Agenda):
-    """Events in any order, in partitions of the same width that fall due one after the other.
+    """Events in any order, in partitions of the same width that fall due one after the other; what
+    happens to come in order stays in a queue.
 
     The width doubles when there are more than `partitions`: so it finds out by itself how far
     ahead events lie. More partitions mean less to sort at a time, and more pieces to keep (G5
@@ -114,19 +115,26 @@ class Calendar(Agenda):
         self._width = 1
         self._most = partitions
         self._partitions: dict[int, list[Ints]] = {}
+        self._queue = Queue(words)
+        self._queued = NEVER  # the largest time in the queue so far
         self._overdue: list[Ints] = []  # came when the frontier had passed them
         self._passed = NEVER + 1
         self._length = 0
 
     def __len__(self) -> int:
-        return self._length
+        return self._length + len(self._queue)
 
     @property
     def nbytes(self) -> int:
-        return sum(piece.nbytes for piece in self.pending())
+        pieces = (piece for pieces in self._partitions.values() for piece in pieces)
+        return self._queue.nbytes + sum(piece.nbytes for piece in (*pieces, *self._overdue))
 
     def add(self, times: Ints, words: Sequence[Ints]) -> None:
         if not len(times):
+            return
+        if times[0] >= self._queued and (times[1:] >= times[:-1]).all():
+            self._queue.add(times, words)
+            self._queued = int(times[-1])
             return
         events = np.stack([times, *words])
         self._length += len(times)
@@ -174,12 +182,13 @@ class Calendar(Agenda):
                     self._partitions[number] = [events[:, ~is_due]]
                 events = events[:, is_due]
             taken.append(events)
+        queued = self._queue.due(frontier)
         if not taken:
-            return np.empty((self.words + 1, 0), np.int64)
-        events = np.concatenate(taken, axis=1)
-        self._length -= events.shape[1]
+            return queued
+        events = np.concatenate([queued, *taken], axis=1)
+        self._length -= events.shape[1] - queued.shape[1]
         return events[:, np.argsort(events[0], kind="stable")]
 
     def pending(self) -> list[Ints]:
         pieces = (piece for pieces in self._partitions.values() for piece in pieces)
-        return [*self._overdue, *pieces]
+        return [*self._queue.pending(), *self._overdue, *pieces]

@@ -65,6 +65,7 @@ class Pointwise(PhysicalPlan):
     columns: Schema
     form: Form = Form.SIGNED
     final: bool = False
+    once: tuple[bool, ...] = (False, False)  # whether a row counts once however often it is there
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:
@@ -104,13 +105,19 @@ class PointwiseOperator(Operator):
         if frontier == before:
             return []
         steps, counts = self._multisets.due(frontier)
-        after = self._level(counts)
+        after = self._level(self._counted(counts))
         codes, times = steps.step_code, steps.step_time
         self._make_room()
         changed = levels_before(codes, after, self._levels)
         if self._node.form is Form.SIGNED:
             return [self._signed(codes, times, after - changed, frontier)]
         return [self._settled(codes, times, changed, after, frontier)]
+
+    def _counted(self, counts: Ints) -> Ints:
+        if any(self._node.once):
+            limits = [1 if once else INFINITY for once in self._node.once]
+            counts = np.minimum(counts, np.array(limits[: len(counts)])[:, None])
+        return counts
 
     def _signed(self, codes: Ints, times: Ints, changes: Ints, frontier: int) -> Batch:
         (index,) = np.nonzero(changes)
@@ -138,6 +145,7 @@ class PointwiseOperator(Operator):
         """Before the next batch: then what was given has been read."""
         renumbered = self._multisets.forget()
         if renumbered is not None:
+            self._levels = np.append(self._levels, np.zeros(len(renumbered), np.int64))
             kept = np.flatnonzero(renumbered[:-1] >= 0)
             self._levels = np.append(self._levels[kept], np.zeros(64, np.int64))
             self._pieces.renumber(renumbered)

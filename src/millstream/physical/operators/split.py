@@ -115,6 +115,7 @@ class SplitOperator(Operator):
     def _forget(self) -> None:
         renumbered = self._multiset.forget()
         if renumbered is not None:
+            self._levels = np.append(self._levels, np.zeros(len(renumbered), np.int64))
             kept = np.flatnonzero(renumbered[:-1] >= 0)
             self._levels = np.append(self._levels[kept], np.zeros(64, np.int64))
 
