@@ -56,8 +56,14 @@ class Delivery:
         if len(batch):
             list(batch.columns)
             self._gathered.append(batch)
-            if self.kept is not None:
+
+    def keep(self, horizon: int) -> None:
+        """Keep what the round gave, if anything is kept, and no longer what ended before the
+        horizon."""
+        if self.kept is not None:
+            for batch in self._gathered:
                 self.kept.add(batch)
+            self.kept.forget(horizon)
 
     def give(self, nothing: Batch) -> None:
         """To the sink, if there is something to tell: rows, or that the frontier has moved.

@@ -77,7 +77,7 @@ class Inlet:
         self._inbox = inbox
         self._capacity = capacity
         self._entries: deque[Entry] = deque()
-        self._closed = False
+        self.closed = False
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -110,13 +110,13 @@ class Inlet:
         """Wait for room; False if nobody reads any more. The query itself never waits: it alone
         makes room."""
         own = threading.current_thread() is self._inbox.owner
-        while self.queued >= self._capacity and not self._closed and not own:
+        while self.queued >= self._capacity and not self.closed and not own:
             self._inbox.room.wait()
-        return not self._closed
+        return not self.closed
 
     def close(self) -> None:
         """Take nothing more; what is queued stays. The caller holds the lock."""
-        self._closed = True
+        self.closed = True
 
     def take(self, limit: int) -> Arrival:
         """What has arrived, up to about a limit of rows."""

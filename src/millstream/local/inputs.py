@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from millstream.catalog import Stream
 from millstream.local.bounded import BATCH_ROWS
 from millstream.local.graph import Vertex
+from millstream.local.held import HeldRows
 from millstream.local.inbox import Arrival, End, Inbox, Inlet
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER
@@ -22,6 +24,12 @@ class Origin(Protocol):
     def attach(self, inbox: Inbox) -> Inlet: ...
 
     def detach(self, inlet: Inlet) -> None: ...
+
+
+def is_held(stream: Stream, sources: Iterable[object]) -> bool:
+    """Whether rows of a stream that is pushed wait for the frontier: those that come out of order,
+    where one of the sources of a plan asks for their place in it."""
+    return stream.delay > 0 and any(getattr(source, "arrival", False) for source in sources)
 
 
 class Input(ABC):
@@ -81,6 +89,15 @@ class Input(ABC):
         first = int(np.searchsorted(records.start, self.frontier))
         return records.slice(first, len(records)), records.slice(0, first)
 
+    def released(self, records: Records) -> Records:
+        """The rows that go on now, of those that came and those that are held."""
+        return records
+
+    @property
+    def held(self) -> int:
+        """How many rows wait for the frontier, because their place in the stream is asked for."""
+        return 0
+
     def advance(self, records: Records, promised: int | None) -> bool:
         """Move the frontier past what came; whether it moved."""
         before = self.frontier
@@ -102,6 +119,7 @@ class QueuedInput(Input):
         self, stream: Stream, vertices: list[Vertex], origin: Origin, inbox: Inbox
     ) -> None:
         super().__init__(stream, vertices)
+        self._held = HeldRows() if is_held(stream, [v.node for v in vertices]) else None
         self.origin = origin
         self._inlet = origin.attach(inbox)
 
@@ -115,6 +133,13 @@ class QueuedInput(Input):
 
     def take(self, limit: int = BATCH_ROWS) -> Arrival:
         return self._inlet.take(limit)
+
+    def released(self, records: Records) -> Records:
+        return records if self._held is None else self._held.released(records, self.frontier)
+
+    @property
+    def held(self) -> int:
+        return 0 if self._held is None else len(self._held)
 
     def close(self) -> None:
         self._inlet.close()

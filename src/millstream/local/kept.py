@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 from millstream.local import answers
 from millstream.local.bounded import finish
 from millstream.local.graph import Graph
-from millstream.physical.batch import NEVER, Batch, State, merged
-from millstream.physical.operator import Context, PhysicalPlan
+from millstream.physical.batch import NEVER, Batch, merged
+from millstream.physical.operator import PhysicalPlan
 
 _SMALL = 4096
 
@@ -65,14 +66,8 @@ def still_open(plan: PhysicalPlan, graph: Graph, at: int) -> Batch:
         list(held.columns)
         given.append(held)
 
-    context = graph.context
-    copied = Context(context.functions, context.aggregates, context.beginning)
-    copy = Graph(plan, copied, keep)
-    copy.restore(_copied(graph.save()))
+    context = replace(graph.context)
+    copy = Graph(plan, context, keep)
+    copy.restore(deepcopy(graph.save()))  # whatever it shares with the operators must not change
     finish(copy)
     return answers.cropped(merged(given), context.beginning)
-
-
-def _copied(states: list[State]) -> list[State]:
-    """What a saved state shares with the operators that saved it must not be changed by others."""
-    return deepcopy(states)

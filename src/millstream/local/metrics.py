@@ -31,13 +31,14 @@ class OperatorMetrics:
 @dataclass(frozen=True)
 class SourceMetrics:
     """`rows` are all that came, the late ones and those that could not be read among them; `queued`
-    have come and are not taken yet."""
+    have come and are not taken yet; `held` wait for the frontier, to go on in order."""
 
     stream: str
     rows: int
     late: int
     errors: int
     queued: int
+    held: int
     idle: bool
     frontier: Instant | None
 
@@ -93,6 +94,7 @@ def source_metrics(input: Input, domain: TimeDomain) -> SourceMetrics:
         input.late,
         input.bad,
         input.queued,
+        input.held,
         input.idle,
         instant(input.frontier, domain),
     )

@@ -16,14 +16,14 @@ from millstream.local.clock import Clock
 from millstream.local.delivery import AnswerForm, Delivery
 from millstream.local.graph import Graph
 from millstream.local.inbox import Inbox
-from millstream.local.inputs import BoundedInput, Input, Origin, QueuedInput
+from millstream.local.inputs import BoundedInput, Input, Origin, QueuedInput, is_held
 from millstream.local.kept import Kept, still_open
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
 from millstream.local.sinks import sink_of
 from millstream.local.sources import Reader
 from millstream.local.worker import Policy, Worker
 from millstream.logical.analysis import given_anew
-from millstream.logical.plan import Plan
+from millstream.logical.plan import Plan, Source
 from millstream.optimizer.choice import Choices, choose
 from millstream.physical.batch import merged
 from millstream.physical.operator import PhysicalPlan
@@ -55,12 +55,12 @@ class Running:
         stop_on_error: bool,
         snapshots: bool,
         clock: Clock,
-        at_end: Callable[[str], None],
+        note_state: Callable[[str], None],
     ) -> None:
         self.name = name
         self._clock = clock
         self._began = clock.ticks()
-        self._at_end = at_end
+        self._note_state = note_state
         self._plan = chosen_plan(plan, emit, origins)
         self._form = AnswerForm(plan.schema, plan.domain, emit == "CHANGES", given_anew(plan))
         self._keeps_all = sink is None
@@ -78,10 +78,11 @@ class Running:
         self._worker = Worker(
             name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock
         )  # fmt: skip
+        note_state("running")
         self._worker.start(self._ended)
 
     def _ended(self) -> None:
-        self._at_end("stopped" if self._worker.failure is None else "failed")
+        self._note_state("stopped" if self._worker.failure is None else "failed")
 
     # --- its life --------------------------------------------------------------------------------
 
@@ -246,11 +247,15 @@ class Running:
 def chosen_plan(
     plan: Plan, emit: str, origins: Mapping[str, tuple[Stream, Records | Origin]]
 ) -> PhysicalPlan:
-    """The operators for these sources: those with a delay come out of order."""
+    """The operators for these sources: those with a delay come out of order, unless they are
+    held."""
+    sources = [node for node in plan.walk() if isinstance(node, Source)]
     ordered = frozenset(
         name
         for name, (stream, origin) in origins.items()
-        if isinstance(origin, Records) or not stream.delay
+        if isinstance(origin, Records)
+        or not stream.delay
+        or is_held(stream, (source for source in sources if source.stream == name))
     )
     return choose(plan, emit, Choices(ordered=ordered))
 

@@ -15,6 +15,8 @@ from millstream.instants import chronon
 from millstream.local.inbox import CAPACITY, Beat, Checked, End, Inbox, Inlet
 from millstream.local.intake import Unreadable, is_table, typed
 
+_END = object()
+
 SLICE_ROWS = 65_536  # larger batches are cut, so that queues stay short
 
 
@@ -40,7 +42,7 @@ class Audience:
         self._inlets = [other for other in self._inlets if other is not inlet]
 
     def __len__(self) -> int:
-        return len(self._inlets)
+        return sum(not inlet.closed for inlet in self._inlets)
 
     def tell(self, entry: Checked | Beat | End) -> bool:
         """Whether anyone took it."""
@@ -211,30 +213,31 @@ class Reader:
         try:
             if self._items is None:
                 self._items = items_of(self._open())
-            while self._pending:
-                if not self._pass_on(self._pending[0]):
-                    return self._leave_off()
-                self._pending.pop()
-            for item in self._items:
-                if not self._pass_on(item):
-                    self._pending.append(item)
-                    return self._leave_off()
+            while (item := self._next_item()) is not _END:
+                while not self._pass_on(item):
+                    if not self._is_wanted(item):
+                        return
         except Exception as error:  # whatever a source raises ends the queries that read it
             end = End(error)
         with self._lock:
             self._end, self._thread = end, None
             self._audience.tell(end)
-        return None
 
-    def _leave_off(self) -> None:
+    def _next_item(self) -> Any:
+        assert self._items is not None
+        return self._pending.pop() if self._pending else next(self._items, _END)
+
+    def _is_wanted(self, item: Any) -> bool:
+        """Whether someone came who wants an item that nobody took; if not, this is the end, and
+        the item is kept for whoever comes next."""
         with self._lock:
-            if len(self._audience):  # someone came in the meantime
-                self._thread = threading.Thread(target=self._read, daemon=True)
-                self._thread.start()
-                return
+            if len(self._audience):
+                return True
+            self._pending.append(item)
             self._thread = None
         if not self._shared:
             self._close()
+        return False
 
     def _pass_on(self, item: Any) -> bool:
         if isinstance(item, Heartbeat):

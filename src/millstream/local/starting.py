@@ -51,7 +51,6 @@ def start(
     _check_sources(origins, trigger)
     if name is not None:
         query.named(name)
-    query.note_state("running")
     return Running(
         query.name,
         query.plan,
@@ -66,7 +65,7 @@ def start(
         stop_on_error=session.on_error == "stop",
         snapshots=snapshots,
         clock=session.clock,
-        at_end=query.note_state,
+        note_state=query.note_state,
     )
 
 

@@ -152,8 +152,7 @@ class Worker:
                 self._absorb_all(ready)
             self._pass_over_silence(began)
             frontier = self.graph.root.frontier
-            if self.delivery.kept is not None:
-                self.delivery.kept.forget(min([frontier - 1, *self.awaited]))
+            self.delivery.keep(min([frontier - 1, *self.awaited]))
             self.seconds += (self._clock.ticks() - began) / 1e6
         self.delivery.give(self._nothing.up_to(frontier))
         with self.moved:
@@ -184,7 +183,9 @@ class Worker:
             self._source_failed(input, arrival.end.failure)
         elif arrival.end is not None:
             input.ended = True
-        if input.advance(records, arrival.frontier) or len(records):
+        moved = input.advance(records, arrival.frontier)
+        records = input.released(records)
+        if moved or len(records):
             self._push(input, records)
         return size
 
@@ -246,7 +247,7 @@ class Worker:
     def _bring(self, input: Input, frontier: int) -> None:
         if frontier > input.frontier:
             input.frontier = frontier
-            self._push(input, nothing(input.stream))
+            self._push(input, input.released(nothing(input.stream)))
 
     # --- for others ------------------------------------------------------------------------------
 
