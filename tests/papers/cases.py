@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from millstream import types
 from millstream.catalog import Catalog, Stream
-from millstream.logical.elements import Element, Row, Snapshot, normal_form
+from millstream.logical.elements import Element, Row, Snapshot, normal_form, row_key
 from millstream.logical.plan import Field, Plan, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.time import INFINITY, RAW_TIME
@@ -57,10 +57,12 @@ class Query:
 
 @dataclass(frozen=True)
 class Answer:
-    """The lines of an expected table. With `listed_only` nothing is said of other instants."""
+    """The lines of an expected table. With `listed_only` nothing is said of other instants; with
+    `as_elements` the elements themselves are K's, where every operator gives intervals."""
 
     lines: tuple[str, ...]
-    listed_only: bool
+    listed_only: bool = False
+    as_elements: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,17 @@ class Case:
             assert {t: snapshot(actual, t) for t in instants} == instants
         else:
             assert shown(actual) == shown(expected)
+
+    def check_elements(self, engine: Engine, query: Query) -> None:
+        """Require the engine to give the elements that the paper prints, each as it stands."""
+        plan = self.plan(query)
+        expected = read_table(self.answer.lines, plan.schema)
+        assert as_they_stand(engine(plan, self.inputs)) == as_they_stand(expected)
+
+
+def as_they_stand(elements: Iterable[Element]) -> list[str]:
+    each = (Element(e.row, e.start, e.end) for e in elements for _ in range(e.weight))
+    return list(map(str, sorted(each, key=lambda e: (e.start, e.end, row_key(e.row)))))
 
 
 def shown(elements: Iterable[Element]) -> list[str]:
@@ -258,8 +271,12 @@ def _read_case(file: str, name: str, block: _Block, streams: dict[str, InputStre
     (expected,) = (p for p in parts if p.heading in _EXPECT)
     if len(queries) + 1 != len(parts) or not queries:
         raise ValueError(f"{file}: {name}: a case has plan, sql and one expect")
-    answer = Answer(tuple(expected.body.splitlines()), _EXPECT[expected.heading])
+    answer = Answer(tuple(expected.body.splitlines()), **_EXPECT[expected.heading])
     return Case(file, name, streams, queries, answer)
 
 
-_EXPECT = {"expect": False, "expect at the instants listed": True}
+_EXPECT = {
+    "expect": {},
+    "expect at the instants listed": {"listed_only": True},
+    "expect elements": {"as_elements": True},
+}

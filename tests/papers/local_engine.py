@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -19,30 +19,30 @@ from papers.cases import Engine, Inputs
 ALL_AT_ONCE = 1 << 20
 
 
-def local(approach: Approach) -> Engine:
+def local(
+    approach: Approach, rewrite: Callable[[PhysicalPlan], PhysicalPlan] = lambda plan: plan
+) -> Engine:
     """The answer of a plan, row by row and all at once: they must be the same."""
 
     def answer(plan: Plan, inputs: Inputs) -> list[Element]:
-        physical = choose(plan, "FINAL", Choices(approach=approach))
-        whole = normal_form(_final_elements(physical, plan, inputs, ALL_AT_ONCE))
-        assert normal_form(_final_elements(physical, plan, inputs, 1)) == whole
+        physical = rewrite(choose(plan, "FINAL", Choices(approach=approach)))
+        whole = normal_form(_elements(physical, plan, inputs, ALL_AT_ONCE))
+        assert normal_form(_elements(physical, plan, inputs, 1)) == whole
         return whole
 
     return answer
 
 
-def _final_elements(
-    physical: PhysicalPlan, plan: Plan, inputs: Inputs, rows: int
-) -> Iterable[Element]:
+def interval_elements(plan: Plan, inputs: Inputs) -> Iterable[Element]:
+    """What comes out where every operator gives intervals, element by element."""
+    physical = choose(plan, "ELEMENTS", Choices(approach=Approach.INTERVALS))
+    return _elements(physical, plan, inputs, 1)
+
+
+def _elements(physical: PhysicalPlan, plan: Plan, inputs: Inputs, rows: int) -> Iterable[Element]:
     context = Context()
     given = bounded.answer(physical, context, records_of(plan, inputs), rows)
     return elements_of(answers.cropped(given, context.beginning), plan.schema)
-
-
-def given_elements(physical: PhysicalPlan, plan: Plan, inputs: Inputs) -> list[Element]:
-    """What a physical plan gives, element by element, in the order of starts."""
-    given = bounded.answer(physical, Context(), records_of(plan, inputs), 1)
-    return sorted(elements_of(given, physical.schema), key=lambda e: (e.start, e.end, e.row))
 
 
 def records_of(plan: Plan, inputs: Inputs) -> dict[str, Records]:
