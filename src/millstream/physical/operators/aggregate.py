@@ -90,12 +90,12 @@ class AggregateOperator(Operator):
             return given
         self._frontier = batch.frontier
         steps = self._sweep.due(batch.frontier, self._keys.count)
-        if len(steps):
-            given.append(self._step(steps))
+        nothing = Batch.empty(self._node.types, self._reached)
+        given.append(self._step(steps) if len(steps) else nothing)
         if batch.frontier == INFINITY and self._node.form is Form.INTERVALS:
             given.append(self._end())
         self._calls.tidy(self._sweep)
-        return given or [Batch.empty(self._node.types, self._reached)]
+        return given
 
     @property
     def _reached(self) -> int:
@@ -245,6 +245,10 @@ class AggregateOperator(Operator):
         own = self._counts.nbytes + self._present.nbytes + self._since.nbytes
         parts = (self._keys, self._key_rows, self._sweep, self._answer, self._calls)
         return own + sum(part.nbytes for part in parts)
+
+    @property
+    def touched(self) -> int:
+        return self._sweep.touched
 
     def save(self) -> State:
         codes = np.arange(self._keys.count)
