@@ -74,8 +74,9 @@ class TimeWindowOperator(Operator):
         if self._node.size == INFINITY:
             raise unsettled()
         count = self._node.size // self._node.granule
-        rows = np.repeat(np.arange(len(batch)), count)
-        steps = np.tile(np.arange(count, dtype=np.int64), len(batch)) * self._node.granule
+        # All start at one instant: step after step they come in order.
+        rows = np.tile(np.arange(len(batch)), count)
+        steps = np.repeat(np.arange(count, dtype=np.int64), len(batch)) * self._node.granule
         filled = batch.take(rows)
         return replace(filled, start=self.enter(filled.start + steps))
 
