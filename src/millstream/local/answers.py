@@ -106,5 +106,5 @@ def _table(schema: Schema, columns: Columns) -> pa.Table:
 
 def _times(domain: TimeDomain, instants: Ints) -> pa.Array:
     if pa.types.is_timestamp(domain.type):
-        instants = np.minimum(instants, LAST_TIMESTAMP)
-    return pa.array(instants).cast(domain.type)
+        return pa.array(np.minimum(instants, LAST_TIMESTAMP)).cast(domain.type)
+    return pa.array(instants)

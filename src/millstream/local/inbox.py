@@ -77,6 +77,7 @@ class Inlet:
         self._inbox = inbox
         self._capacity = capacity
         self._entries: deque[Entry] = deque()
+        self._nothing = nothing(stream)
         self.closed = False
 
     def __len__(self) -> int:
@@ -123,7 +124,7 @@ class Inlet:
         with self._inbox.lock:
             entries = self._popped(limit)
             self._inbox.room.notify_all()
-        arrival = Arrival(nothing(self.stream))
+        arrival = Arrival(self._nothing)
         parts: list[Records] = []
         for entry in entries:
             match entry:

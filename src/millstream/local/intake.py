@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 from millstream.catalog import Stream
 from millstream.data import column_in_data, table_of
 from millstream.errors import DataError
+from millstream.local.plain_rows import PlainRows
 from millstream.records import BadRow, Records, checked_records
 
 
@@ -62,6 +64,9 @@ def typed_table(stream: Stream, table: pa.Table) -> tuple[Records, list[BadRow]]
 def typed_rows(stream: Stream, rows: list[Any]) -> tuple[Records, list[BadRow]]:
     """Rows one by one. A key that a mapping lacks is NULL; where some rows cannot be read, the
     rows are halved until those are found."""
+    records = _plain_rows(stream).records(rows)
+    if records is not None:
+        return records, []
     try:
         return checked_records(stream, _table(stream, rows))
     except DataError as error:
@@ -73,6 +78,9 @@ def typed_rows(stream: Stream, rows: list[Any]) -> tuple[Records, list[BadRow]]:
     half = len(rows) // 2
     parts = [typed_rows(stream, rows[:half]), typed_rows(stream, rows[half:])]
     return joined([part for part, _ in parts]), _numbered(parts)
+
+
+_plain_rows = lru_cache(PlainRows)
 
 
 def _table(stream: Stream, rows: list[Any]) -> pa.Table:
