@@ -24,7 +24,7 @@ from millstream.physical.operators.deltas import Deltas
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
-from millstream.physical.operators.join import Join
+from millstream.physical.operators.join import AreaChoice, Join
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.outer_join import OuterJoin
 from millstream.physical.operators.pointwise import Form, Function, Pointwise
@@ -46,10 +46,13 @@ class Approach(Enum):
 
 @dataclass(frozen=True)
 class Choices:
-    """`ordered` names the streams whose rows come in order of time."""
+    """`ordered` names the streams whose rows come in order of time; `areas` says how joins keep
+    their inputs, where something else is wanted than what fits their patterns (the papers compare
+    nested loops, hash tables and calendars of several sizes)."""
 
     ordered: frozenset[str] | None = None  # None: all of them
     approach: Approach = Approach.HYBRID
+    areas: AreaChoice = AreaChoice()
 
     def is_ordered(self, stream: str) -> bool:
         return self.ordered is None or stream in self.ordered
@@ -184,7 +187,8 @@ class _Chooser:
         keys, condition = join_keys(plan)
         match plan.kind:
             case JoinKind.INNER:
-                return Join(left, right, keys, condition)
+                areas = self._choices.areas
+                return Join(left, right, keys, condition, (areas, areas))
             case JoinKind.SEMI | JoinKind.ANTI:
                 anti = plan.kind is JoinKind.ANTI
                 return SemiJoin(left, right, keys, condition, anti)

@@ -27,6 +27,7 @@ class Agenda(ABC):
 
     def __init__(self, words: int) -> None:
         self.words = words
+        self.touched = 0  # events looked at so far
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -95,6 +96,7 @@ class Queue(Agenda):
         count = int(np.searchsorted(times, frontier))
         taken = self._events[:, self._head : self._head + count].copy()
         self._head += count
+        self.touched += count
         return taken
 
     def pending(self) -> list[Ints]:
@@ -176,6 +178,7 @@ class Calendar(Agenda):
         self._passed = max(self._passed, frontier)
         for number in [n for n in self._partitions if n <= last]:
             events = np.concatenate(self._partitions.pop(number), axis=1)
+            self.touched += events.shape[1]
             if number == last:
                 is_due = events[0] < frontier
                 if not is_due.all():
@@ -183,6 +186,7 @@ class Calendar(Agenda):
                 events = events[:, is_due]
             taken.append(events)
         queued = self._queue.due(frontier)
+        self.touched += queued.shape[1]
         if not taken:
             return queued
         events = np.concatenate([queued, *taken], axis=1)

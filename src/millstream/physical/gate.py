@@ -66,6 +66,10 @@ class Gate:
         own = 4 * self._count.nbytes + 3 * self._cover.nbytes
         return own + self._rows.nbytes + self._sweep.nbytes + self._row_keys.nbytes
 
+    @property
+    def touched(self) -> int:
+        return self._sweep.touched
+
     # --- what comes ------------------------------------------------------------------------------
 
     def add(self, batch: Batch, groups: Ints | None = None) -> Ints:
@@ -153,9 +157,9 @@ class Gate:
     def renumber_groups(self, kept: Ints, renumbered: Ints) -> None:
         """Group kept[i] is now i; no other is live."""
         room = max(64, 2 * len(kept))
+        known = kept < len(self._cover)
         for name, nothing in (("_cover", 0), ("_first", -1), ("_size", 0)):
             values = np.full(room, nothing, np.int64)
-            known = kept < len(self._cover)
             values[: len(kept)][known] = getattr(self, name)[kept[known]]
             setattr(self, name, values)
         self._sweep.renumber(renumbered)

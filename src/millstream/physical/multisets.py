@@ -35,6 +35,10 @@ class Multisets:
         parts = self.keys.nbytes + self._store.nbytes + self._sweep.nbytes
         return parts + self.counts.nbytes
 
+    @property
+    def touched(self) -> int:
+        return self._sweep.touched
+
     def add(self, port: int, batch: Batch) -> None:
         """Take in the elements of a batch."""
         known = self.keys.count

@@ -76,6 +76,12 @@ class Operator(ABC):
         """How much memory the state takes."""
         return 0
 
+    @property
+    def touched(self) -> int:
+        """How many elements and events were looked at so far, beside the rows that came: what a
+        row costs, counted."""
+        return 0
+
     def save(self) -> State:
         return {}
 

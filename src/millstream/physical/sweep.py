@@ -69,6 +69,11 @@ class Sweep:
     def nbytes(self) -> int:
         return sum(agenda.nbytes for agenda in self._each()) + self._scratch.nbytes
 
+    @property
+    def touched(self) -> int:
+        """How many events were looked at so far."""
+        return sum(agenda.touched for agenda in self._each())
+
     def add(self, port: int, code: Ints, batch: Batch, words: Sequence[Ints] = ()) -> None:
         """The events of a batch whose rows have these keys."""
         if not len(code):

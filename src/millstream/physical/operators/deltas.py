@@ -67,6 +67,10 @@ class DeltasOperator(Operator):
     def nbytes(self) -> int:
         return self._multiset.nbytes
 
+    @property
+    def touched(self) -> int:
+        return self._multiset.touched
+
     def save(self) -> State:
         return {"multiset": self._multiset.save(), "frontier": self._frontier}
 

@@ -104,6 +104,10 @@ class OuterJoinOperator(Operator):
     def nbytes(self) -> int:
         return self._gated.nbytes
 
+    @property
+    def touched(self) -> int:
+        return self._gated.touched
+
     def save(self) -> State:
         return self._gated.save()
 

@@ -158,6 +158,10 @@ class PointwiseOperator(Operator):
     def nbytes(self) -> int:
         return self._multisets.nbytes + self._levels.nbytes + self._pieces.nbytes
 
+    @property
+    def touched(self) -> int:
+        return self._multisets.touched
+
     def save(self) -> State:
         return {
             "frontiers": self._frontiers.save(),

@@ -193,6 +193,10 @@ class Gated:
     def nbytes(self) -> int:
         return self.sides.nbytes + sum(gate.nbytes for gate in self.gates if gate is not None)
 
+    @property
+    def touched(self) -> int:
+        return self.sides.touched + sum(gate.touched for gate in self.gates if gate is not None)
+
 
 @dataclass(frozen=True)
 class Numbered(PhysicalPlan):
@@ -254,6 +258,10 @@ class SemiJoinOperator(Operator):
     @property
     def nbytes(self) -> int:
         return self._gated.nbytes + self._pieces.nbytes
+
+    @property
+    def touched(self) -> int:
+        return self._gated.touched
 
     def save(self) -> State:
         return {"gated": self._gated.save(), "pieces": self._pieces.save()}

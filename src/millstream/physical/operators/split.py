@@ -127,6 +127,10 @@ class SplitOperator(Operator):
     def nbytes(self) -> int:
         return self._multiset.nbytes + self._levels.nbytes
 
+    @property
+    def touched(self) -> int:
+        return self._multiset.touched
+
     def save(self) -> State:
         return {
             "multiset": self._multiset.save(),

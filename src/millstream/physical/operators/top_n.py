@@ -181,6 +181,10 @@ class TopNOperator(Operator):
     def nbytes(self) -> int:
         return self._multiset.nbytes + self._levels.nbytes + 200 * len(self._places)
 
+    @property
+    def touched(self) -> int:
+        return self._multiset.touched
+
     def save(self) -> State:
         return {
             "multiset": self._multiset.save(),
