@@ -105,9 +105,9 @@ def ending(ends: range) -> Batch:
 
 def test_golab_figure_7() -> None:
     """Window 50, now 50: five partitions of ten ends each, in a circle. At 60 the first of them is
-    over, and ends from 100 on find a place. G5's partitions end with a multiple of ten (51 to 60, and
-    at 60 101 to 110), ours begin with one (50 to 59, and 100 to 109); so one may be half over, and
-    there is a sixth to spare."""
+    over, and ends from 100 on find a place. G5's partitions end with a multiple of ten (51 to 60,
+    and at 60 101 to 110), ours begin with one (50 to 59, and 100 to 109); so one may be half over,
+    and there is a sixth to spare."""
     area = Calendar([], partitions=6)
     area._width = 10
     area.insert(np.zeros(50, np.int64), ending(range(50, 100)))

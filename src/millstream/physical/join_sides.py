@@ -136,10 +136,10 @@ class Side:
         columns = Columns([*rows.columns[self.port].lazy, *codes])
         return Batch(columns, rows.start, rows.end, rows.weight, NEVER)
 
-    def bound(self, area: Area, slots: Ints) -> Partial:
-        """Elements of an area."""
+    def bound(self, area: Area, slots: Ints, classes: Sequence[int]) -> Partial:
+        """Elements of an area, with the codes of these classes."""
         rows = area.rows(slots)
-        codes = {number: int64(rows[self.width + i]) for i, number in enumerate(self.own)}
+        codes = {c: int64(rows[self.width + self.own.index(c)]) for c in classes}
         return Partial({self.port: rows[: self.width]}, codes, *area.times(slots))
 
     @property

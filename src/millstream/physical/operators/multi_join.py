@@ -192,7 +192,7 @@ class MultiJoinOperator(Operator):
 
     def _all(self, side: Side) -> Partial:
         self._scanned += len(side.kept)
-        return side.bound(side.kept, side.kept.slots())
+        return side.bound(side.kept, side.kept.slots(), side.own)
 
     def _extended(self, partial: Partial, step: Step, area: Area, test: Tests) -> Partial:
         """The partial results with one more input."""
@@ -224,10 +224,10 @@ class MultiJoinOperator(Operator):
 
     def _pairs(self, partial: Partial, step: Step, area: Area, found: Ints, slots: Ints) -> Partial:
         mine = partial.take(found)
-        theirs = self._sides[step.port].bound(area, slots)
+        theirs = self._sides[step.port].bound(area, slots, step.added)
         return Partial(
             mine.columns | theirs.columns,
-            mine.codes | {number: theirs.codes[number] for number in step.added},
+            mine.codes | theirs.codes,
             np.maximum(mine.start, theirs.start),
             np.minimum(mine.end, theirs.end),
             mine.weight * theirs.weight,
