@@ -20,7 +20,7 @@ import numpy as np
 
 from millstream.logical.expressions import Expression
 from millstream.logical.time import INFINITY
-from millstream.physical.batch import Batch, Ints, State
+from millstream.physical.batch import Batch, Ints, Mask, State, merged
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.count_window import slide_windows
 from millstream.physical.kernels.steps import order_by_key
@@ -75,14 +75,38 @@ class CountWindowOperator(Operator):
         self._slots.release(self._gone)
         self._gone = np.empty(0, np.int64)
         released = self._waiting.released(batch)
-        if batch.frontier == INFINITY and (released.end == INFINITY).any():
-            raise unsettled()
-        arrivals = self._in_order(released)
+        for_ever = released.end == INFINITY
+        last = batch.frontier == INFINITY and bool(for_ever.any())
+        arrivals = self._in_order(self._repeated(released, for_ever) if last else released)
         if not len(arrivals):
             return [Batch.empty(self._node.types, batch.frontier)]
         slots, times, changes = self._slide(arrivals)
         end = np.full(len(slots), INFINITY)
-        return [Batch(self._rows.rows(slots), times, end, changes, batch.frontier)]
+        given = Batch(self._rows.rows(slots), times, end, changes, batch.frontier)
+        if last:
+            self._check_settled(given, int(arrivals.start[-1]))
+        return [given]
+
+    def _repeated(self, batch: Batch, for_ever: Mask) -> Batch:
+        """At the end of a bounded input: rows that hold for ever come in each granule, as many of
+        them as the window remembers."""
+        if self._node.rows == INFINITY:
+            raise unsettled()
+        granules = self._node.rows + 3 * self._node.slide
+        held = batch.where(for_ever)
+        steps = np.repeat(np.arange(granules), len(held)) * self._node.granule
+        again = held.take(np.tile(np.arange(len(held)), granules))
+        again.start = again.start + steps
+        return merged([batch.where(~for_ever), again])
+
+    def _check_settled(self, given: Batch, last: int) -> None:
+        """The window must stay as it is while it slides once more over rows that hold for ever."""
+        since = last - self._node.slide * self._node.granule
+        late = given.where(given.start > since)
+        codes = KeySpace(self._node.types).encode(late.columns, len(late))
+        _, step = np.unique(np.stack([late.start, codes]), axis=1, return_inverse=True)
+        if np.bincount(step, late.weight).any():
+            raise unsettled()
 
     def _in_order(self, batch: Batch) -> Batch:
         """Every row as often as it comes, in order."""
