@@ -47,13 +47,15 @@ class Millstream:
     SHARE = 1.0
 
     def __init__(self) -> None:
-        module = importlib.import_module(MILLSTREAM) if find_spec(MILLSTREAM) else None
+        self._module = module = (
+            importlib.import_module(MILLSTREAM) if find_spec(MILLSTREAM) else None
+        )
         self.FORMS: Mapping[str, Sequence[Form]] = _Always(
             [Form("batches of 10,000", module.run)] if module else []
         )
 
-    def prepare(self, workload: Workload) -> Workload:
-        return workload
+    def prepare(self, workload: Workload) -> Any:
+        return self._module.prepare(workload)
 
     def answer(self, result: pa.Table) -> pa.Table:
         return result

@@ -1,9 +1,13 @@
-"""Millstream's local engine: the query over the streams in batches, each answer as it comes."""
+"""Millstream's local engine: the query over the streams in batches, each answer as it comes.
+
+As the peers' tables are loaded before, the batches are cut before: what is timed begins with the
+arrays of a batch, which a source would have at that point, and ends with the tables of a sink.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,45 +16,45 @@ import millstream as ms
 from benchmarks.workloads import Workload
 from millstream.local import answers, bounded
 from millstream.local.graph import Graph
-from millstream.physical.batch import NEVER, Batch
+from millstream.physical.batch import Batch
 from millstream.physical.operator import Context
 from millstream.records import Records
 
 
-def run(workload: Workload) -> pa.Table:
-    """The whole answer; every batch of it becomes a table, as a sink would get it."""
-    query = _query(workload)
-    tables: list[pa.Table] = []
-    context = Context()
-
-    def sink(batch: Batch) -> None:
-        if len(batch):
-            tables.append(answers.final_table(query.plan.schema, query.plan.domain, batch))
-
-    graph = Graph(query.physical_plan, context, sink)
-    for stream, batch in _batches(graph, workload):
-        for vertex in graph.sources[stream]:
-            graph.push(vertex, batch)
-    bounded.finish(graph)
-    return pa.concat_tables(tables)
+@dataclass
+class Prepared:
+    query: ms.Query
+    batches: list[tuple[str, Records, int]]  # of a stream, and the frontier after it
 
 
-def _query(workload: Workload) -> ms.Query:
+def prepare(workload: Workload) -> Prepared:
     session = ms.Session(engine="local")
     session.sql(workload.declarations())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         query: ms.Query = session.sql(workload.sql)
-    return query
+    return Prepared(query, [(name, *_records(table)) for name, table in workload.batches()])
 
 
-def _batches(graph: Graph, workload: Workload) -> Iterator[tuple[str, Batch]]:
-    frontiers = dict.fromkeys(workload.streams, NEVER)
-    for stream, table in workload.batches():
-        columns = [column.combine_chunks() for column in table.columns]
-        columns = [c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for c in columns]
-        start = np.asarray(table.column("t"))
-        frontiers[stream] = max(frontiers[stream], int(start[-1]))
-        records = Records(columns, start, start + 1)
-        (vertex, *_) = graph.sources[stream]
-        yield stream, bounded.source_batch(vertex.node, records, 0, frontiers[stream])
+def _records(table: pa.Table) -> tuple[Records, int]:
+    columns = [pa.concat_arrays(column.chunks) for column in table.columns]
+    start = np.array(table.column("t"))
+    return Records(columns, start, start + 1), int(start[-1])
+
+
+def run(prepared: Prepared) -> pa.Table:
+    """The whole answer; every batch of it becomes a table, as a sink would get it."""
+    query, context = prepared.query, Context()
+    tables: list[pa.Table] = []
+
+    def sink(batch: Batch) -> None:
+        if len(batch):
+            batch = answers.cropped(batch, context.beginning)
+            tables.append(answers.final_table(query.plan.schema, query.plan.domain, batch))
+
+    graph = Graph(query.physical_plan, context, sink)
+    for stream, records, frontier in prepared.batches:
+        for vertex in graph.sources[stream]:
+            graph.push(vertex, bounded.source_batch(vertex.node, records, 0, frontier))
+    bounded.finish(graph)
+    return pa.concat_tables(tables)

@@ -6,6 +6,7 @@ the input was cut into batches; what a running query gives comes as it is found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
+from millstream.physical.arrays import of_view
 from millstream.physical.batch import Batch, Columns, Ints
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
@@ -77,14 +79,13 @@ def final_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
     """A row n times for weight n."""
     if (batch.weight != 1).any():
         batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
-    table = _table(schema, batch.columns)
-    table = table.append_column("valid_from", _times(domain, batch.start))
-    return table.append_column("valid_to", _times(domain, batch.end))
+    times = _times(domain, batch.start), _times(domain, batch.end)
+    return _table(schema, batch.columns, times, ("valid_from", "valid_to"))
 
 
 def changes_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
-    table = _table(schema, batch.columns).append_column("at", _times(domain, batch.start))
-    return table.append_column("change", pa.array(batch.weight))
+    more = _times(domain, batch.start), pa.array(batch.weight)
+    return _table(schema, batch.columns, more, ("at", "change"))
 
 
 def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
@@ -100,8 +101,11 @@ def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
     return _table(schema, rows)
 
 
-def _table(schema: Schema, columns: Columns) -> pa.Table:
-    return pa.table(list(columns), names=[field.name for field in schema])
+def _table(
+    schema: Schema, columns: Columns, more: Sequence[pa.Array] = (), names: Sequence[str] = ()
+) -> pa.Table:
+    """The columns of a plan, and more of them."""
+    return pa.Table.from_arrays([*columns, *more], [*(field.name for field in schema), *names])
 
 
 def _times(domain: TimeDomain, instants: Ints) -> pa.Array:
