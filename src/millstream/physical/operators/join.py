@@ -105,7 +105,8 @@ class Join(PhysicalPlan):
 
 
 class Sides:
-    """The areas of both inputs of a join, and the pairs that their elements make."""
+    """The areas of both inputs of a join, and the pairs that their elements make. The condition
+    does not see the last `hidden` columns of each."""
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class Sides:
         condition: Expression | None,
         areas: Sequence[AreaChoice],
         context: Context,
+        hidden: int = 0,
     ) -> None:
         schemas = [side.schema for side in inputs]
         expressions = [[key.left for key in keys], [key.right for key in keys]]
@@ -124,8 +126,11 @@ class Sides:
         self.keys = KeySpace([key.left.type for key in keys], unknown)
         self._keyed = bool(keys)
         self._condition = None
+        left, right = len(schemas[0]), len(schemas[0] + schemas[1])
+        self._visible = slice(0, left - hidden), slice(left, right - hidden)
         if condition is not None:
-            self._condition = Evaluation([condition], schemas[0] + schemas[1], context)
+            visible = schemas[0][: left - hidden] + schemas[1][: right - left - hidden]
+            self._condition = Evaluation([condition], visible, context)
         self._inputs, self._choices = inputs, areas
         self.areas = [choice.open(side) for choice, side in zip(areas, inputs, strict=True)]
         self.frontiers = Frontiers(2)
@@ -169,7 +174,10 @@ class Sides:
             batch.weight[found] * weight,
             None,
         )
-        return pairs if self._condition is None else pairs.tested(self._condition)
+        if self._condition is None:
+            return pairs
+        left, right = self._visible
+        return pairs.tested(self._condition, pairs.columns[left] + pairs.columns[right])
 
     def keep(self, port: int, codes: Ints, batch: Batch) -> None:
         """Put the elements that the other input may still meet into the area."""
@@ -189,8 +197,10 @@ class Sides:
     def forget(self) -> None:
         """Drop the keys that no element has."""
         if self.keys.is_stale:
-            used = np.unique(np.concatenate([area.codes() for area in self.areas]))
-            self.renumber(self.keys.keep(used))
+            used = np.zeros(self.keys.count, np.bool_)
+            for area in self.areas:
+                used[area.codes()] = True
+            self.renumber(self.keys.keep(np.flatnonzero(used)))
 
     def renumber(self, renumbered: Ints) -> None:
         for area in self.areas:
@@ -234,8 +244,8 @@ class Pairs:
     weight: Ints
     failed: Pairs | None
 
-    def tested(self, condition: Evaluation) -> Pairs:
-        (holds,), failed = condition.over(self.columns, len(self.mine))
+    def tested(self, condition: Evaluation, columns: Columns) -> Pairs:
+        (holds,), failed = condition.over(columns, len(self.mine))
         mask = is_true(holds)
         if failed is None:
             return self.where(mask)

@@ -82,7 +82,8 @@ class Gated:
         self.inputs = inputs
         self.by_key = condition is None
         sides = [Numbered(side) for side in inputs]
-        self.sides = Sides(sides, keys, condition, (AreaChoice(), AreaChoice()), context)
+        areas = (AreaChoice(), AreaChoice())
+        self.sides = Sides(sides, keys, condition, areas, context, hidden=1)
         self.gates: list[Gate | None] = [None, None]
 
     def add_gate(self, port: int, covered_passes: bool) -> Gate:
