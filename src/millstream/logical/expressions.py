@@ -163,11 +163,11 @@ _NULL_ONLY_FROM_NULL = frozenset(
 )
 
 
-def conjuncts(predicate: Expression) -> list[Expression]:
-    """The parts of an AND."""
-    if isinstance(predicate, Call) and predicate.function == "and":
-        return [part for argument in predicate.arguments for part in conjuncts(argument)]
-    return [predicate]
+def conjuncts(condition: Expression | None) -> list[Expression]:
+    """The parts that AND connects, from left to right; none of no condition."""
+    if isinstance(condition, Call) and condition.function == "and":
+        return [part for argument in condition.arguments for part in conjuncts(argument)]
+    return [] if condition is None else [condition]
 
 
 def conjunction(parts: list[Expression]) -> Expression | None:

@@ -31,7 +31,7 @@ from millstream.logical.evaluate import (
     evaluator,
     is_deterministic,
 )
-from millstream.logical.expressions import TRUE, AggregateCall, Expression
+from millstream.logical.expressions import TRUE, AggregateCall, Expression, conjuncts
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import (
     Aggregate,
@@ -225,11 +225,13 @@ class Reference:
         return bag
 
     def _matches(self, plan: Join, e1: Row, e2: Row) -> bool | None:
-        """Whether a pair satisfies the condition; None where that cannot be computed."""
-        if plan.condition is None:
-            return True
-        row = self._row([self._compiled(plan.condition, plan.pairs)], e1 + e2)
-        return None if row is None else row[0] is True
+        """Whether a pair satisfies the condition, looked at from left to right up to the first part
+        that does not hold; None where that cannot be computed."""
+        for part in conjuncts(plan.condition):
+            value = self._row([self._compiled(part, plan.pairs)], e1 + e2)
+            if value is None or value[0] is not True:
+                return None if value is None else False
+        return True
 
     def _aggregate(self, plan: Aggregate, t: int) -> Snapshot:
         """8.15: the aggregates of every group; 8.9 where there are no keys, with a row over

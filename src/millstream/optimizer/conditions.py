@@ -7,8 +7,6 @@ whole condition leaves out too, without an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
 from millstream import types
@@ -18,6 +16,7 @@ from millstream.logical.expressions import (
     Column,
     Expression,
     Literal,
+    conjuncts,
     operands,
     walk,
 )
@@ -32,15 +31,6 @@ _TOTAL = frozenset(
      "endswith", "contains", "like", "isnan", "nanvl", "year", "month", "day", "hour", "minute",
      "second", "quarter", "dayofweek", "dayofyear", "weekday", "weekofyear", "to_date"]
 )  # fmt: skip
-
-
-def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """The parts that AND connects, from left to right."""
-    if isinstance(condition, Call) and condition.function == "and":
-        for part in condition.arguments:
-            yield from conjuncts(part)
-    elif condition is not None:
-        yield condition
 
 
 def join_keys(plan: Join) -> tuple[tuple[JoinKey, ...], Expression | None]:

@@ -11,96 +11,94 @@ It is worse where a binary join gives few of many pairs, which the tree keeps an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import reduce
-from typing import TypeVar
+from typing import TypeGuard
 
 from millstream import types
-from millstream.logical.expressions import Call, Column, Expression, walk
-from millstream.optimizer.conditions import can_fail, conjuncts
+from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
+from millstream.optimizer.conditions import can_fail
 from millstream.physical.join_steps import Link
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin
 
-Value = TypeVar("Value")
-
 
 def multi_way(plan: PhysicalPlan) -> PhysicalPlan:
-    """The plan with each tree of binary joins as one join; what is shared stays shared."""
-    done: dict[int, PhysicalPlan] = {}
-
-    def rewritten(node: PhysicalPlan) -> PhysicalPlan:
-        if id(node) not in done:
-            done[id(node)] = _joined(node, rewritten) or _with_inputs(node, rewritten)
-        return done[id(node)]
-
-    return rewritten(plan)
+    """The plan with each tree of binary joins as one join. What is shared stays shared: a join with
+    several consumers is not taken into another one."""
+    return _Rewriter(plan).node(plan)
 
 
-def _with_inputs(
-    node: PhysicalPlan, rewritten: Callable[[PhysicalPlan], PhysicalPlan]
-) -> PhysicalPlan:
-    changed = {}
-    for field in fields(node):  # type: ignore[arg-type]
-        value = getattr(node, field.name)
-        new = _mapped(value, rewritten)
-        if new is not value:
-            changed[field.name] = new
-    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+class _Rewriter:
+    def __init__(self, plan: PhysicalPlan) -> None:
+        self._done: dict[int, PhysicalPlan] = {}
+        self._consumers: Counter[int] = Counter()
+        self._count(plan)
 
+    def _count(self, node: PhysicalPlan) -> None:
+        self._consumers[id(node)] += 1
+        if self._consumers[id(node)] == 1:
+            for child in node.inputs:
+                self._count(child)
 
-def _mapped(value: Value, rewritten: Callable[[PhysicalPlan], PhysicalPlan]) -> Value:
-    if isinstance(value, PhysicalPlan):
-        return rewritten(value)  # type: ignore[return-value]
-    if isinstance(value, tuple) and value and isinstance(value[0], PhysicalPlan):
-        new = tuple(map(rewritten, value))
-        unchanged = all(a is b for a, b in zip(new, value, strict=True))
-        return value if unchanged else new  # type: ignore[return-value]
-    return value
+    def node(self, node: PhysicalPlan) -> PhysicalPlan:
+        if id(node) not in self._done:
+            joined = self._joined(node) if isinstance(node, Join) else None
+            self._done[id(node)] = joined or self._with_inputs(node)
+        return self._done[id(node)]
 
+    def _with_inputs(self, node: PhysicalPlan) -> PhysicalPlan:
+        if all(self.node(child) is child for child in node.inputs):
+            return node
+        changed: dict[str, object] = {}
+        for field in fields(node):  # type: ignore[arg-type]
+            value = getattr(node, field.name)
+            if isinstance(value, PhysicalPlan):
+                changed[field.name] = self.node(value)
+            elif isinstance(value, tuple) and value and isinstance(value[0], PhysicalPlan):
+                changed[field.name] = tuple(map(self.node, value))
+        return replace(node, **changed)  # type: ignore[type-var]
 
-def _joined(
-    node: PhysicalPlan, rewritten: Callable[[PhysicalPlan], PhysicalPlan]
-) -> MultiJoin | None:
-    if not isinstance(node, Join):
-        return None
-    leaves = list(_leaves(node))
-    if len(leaves) < 3:
-        return None
-    sources = tuple(rewritten(leaf) for leaf, _ in leaves)
-    areas = tuple(area for _, area in leaves)
-    places = {field.key: i for i, source in enumerate(sources) for field in source.schema}
-    links: list[Link] = []
-    conditions: list[Expression] = []
-    failing: list[Expression] = []
-    for part in _parts(node):
-        link = _link(part, places) if isinstance(part, JoinKey) else None
-        condition = _equality(part) if isinstance(part, JoinKey) else part
-        if link is not None:
-            links.append(link)
-        else:
-            (failing if can_fail(condition) else conditions).append(condition)
-    whole = reduce(_and, failing) if failing else None
-    return MultiJoin(sources, tuple(links), tuple(conditions), whole, areas=areas)
+    def _joined(self, join: Join) -> MultiJoin | None:
+        leaves = list(self._leaves(join))
+        if len(leaves) < 3:
+            return None
+        sources = tuple(self.node(leaf) for leaf, _ in leaves)
+        areas = tuple(area for _, area in leaves)
+        places = {field.key: i for i, source in enumerate(sources) for field in source.schema}
+        links: list[Link] = []
+        conditions: list[Expression] = []
+        failing: list[Expression] = []
+        for part in self._parts(join):
+            link = _link(part, places) if isinstance(part, JoinKey) else None
+            condition = _equality(part) if isinstance(part, JoinKey) else part
+            if link is not None:
+                links.append(link)
+            else:
+                (failing if can_fail(condition) else conditions).append(condition)
+        whole = reduce(_and, failing) if failing else None
+        return MultiJoin(sources, tuple(links), tuple(conditions), whole, areas=areas)
 
+    def _leaves(self, join: Join) -> Iterator[tuple[PhysicalPlan, AreaChoice]]:
+        for side, area in zip(join.inputs, join.areas, strict=True):
+            if self._is_inner(side):
+                yield from self._leaves(side)
+            else:
+                yield side, area
 
-def _leaves(join: Join) -> Iterator[tuple[PhysicalPlan, AreaChoice]]:
-    for side, area in zip(join.inputs, join.areas, strict=True):
-        if isinstance(side, Join):
-            yield from _leaves(side)
-        else:
-            yield side, area
+    def _parts(self, join: Join) -> Iterator[JoinKey | Expression]:
+        """The keys and conditions of all joins of a tree, the inner ones first."""
+        for side in join.inputs:
+            if self._is_inner(side):
+                yield from self._parts(side)
+        yield from join.keys
+        yield from conjuncts(join.condition)
 
-
-def _parts(join: Join) -> Iterator[JoinKey | Expression]:
-    """The keys and conditions of all joins of a tree, the inner ones first."""
-    for side in join.inputs:
-        if isinstance(side, Join):
-            yield from _parts(side)
-    yield from join.keys
-    yield from conjuncts(join.condition)
+    def _is_inner(self, side: PhysicalPlan) -> TypeGuard[Join]:
+        return isinstance(side, Join) and self._consumers[id(side)] == 1
 
 
 def _link(key: JoinKey, places: dict[tuple[str, str], int]) -> Link | None:
