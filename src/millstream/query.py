@@ -66,6 +66,11 @@ class Query:
         return self
 
     @property
+    def state(self) -> str:
+        """What SHOW QUERIES tells: registered, running, stopped or failed."""
+        return self._entry.state
+
+    @property
     def plan(self) -> Plan:
         return self._entry.plan
 
@@ -218,7 +223,6 @@ class Query:
         return answers.snapshot_table(self.plan.schema, batch)
 
     def note_state(self, state: str) -> None:
-        """What SHOW QUERIES tells: registered, running, stopped or failed."""
         self._entry.state = state
 
     def _check_registered(self) -> None:

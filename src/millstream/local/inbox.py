@@ -90,6 +90,7 @@ class Inlet:
                 return False
             self._entries.append(entry)
             self.queued += len(entry) if isinstance(entry, Checked) else 0
+            self.closed = isinstance(entry, End)
             self._inbox.work.notify()
         return True
 
@@ -110,8 +111,9 @@ class Inlet:
     def _has_room(self) -> bool:
         """Wait for room; False if nobody reads any more. The query itself never waits: it alone
         makes room."""
-        own = threading.current_thread() is self._inbox.owner
-        while self.queued >= self._capacity and not self.closed and not own:
+        while self.queued >= self._capacity and not self.closed:
+            if threading.current_thread() is self._inbox.owner:
+                break
             self._inbox.room.wait()
         return not self.closed
 

@@ -26,6 +26,8 @@ class Unreadable:
 
 def is_table(data: object) -> bool:
     """Whether data is many rows in columns: Arrow's, or a pandas or Polars frame."""
+    if isinstance(data, dict | tuple | list):
+        return False
     if isinstance(data, pa.Table | pa.RecordBatch):
         return True
     module = type(data).__module__.split(".")[0]

@@ -33,13 +33,16 @@ class Audience:
     def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
         self.stream = stream
         self.capacity = capacity
-        self._inlets: list[Inlet] = []
+        self._inlets: list[Inlet] = []  # replaced, never changed: others go through it
+        self._changing = threading.Lock()
 
     def join(self, inlet: Inlet) -> None:
-        self._inlets = [*self._inlets, inlet]
+        with self._changing:
+            self._inlets = [*self._inlets, inlet]
 
     def leave(self, inlet: Inlet) -> None:
-        self._inlets = [other for other in self._inlets if other is not inlet]
+        with self._changing:
+            self._inlets = [other for other in self._inlets if other is not inlet]
 
     def __len__(self) -> int:
         return sum(not inlet.closed for inlet in self._inlets)
