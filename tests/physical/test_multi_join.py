@@ -21,7 +21,7 @@ from millstream.physical.areas.area import Probing
 from millstream.physical.areas.calendar import Closing
 from millstream.physical.join_steps import Link, as_they_stand, equality_classes, new_first
 from millstream.physical.operator import Pattern, PhysicalPlan
-from millstream.physical.operators.join import AreaChoice, JoinKey
+from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin, MultiJoinOperator
 from physical.feeding import Inputs, Run, given, random_elements, run
 
@@ -172,6 +172,15 @@ def test_a_tree_becomes_one_join(name: str) -> None:
     joined = multi_way(choose(plan, "ELEMENTS"))
     assert isinstance(joined, MultiJoin) == (count > 2)
     assert normal_form(run(joined, inputs, chance).elements) == Reference(plan, inputs).result()
+
+
+def test_a_join_that_is_shared_stays_one() -> None:
+    sources = [given(name, schema_of(name), Pattern.WEAK) for name in "ABCD"]
+    shared = Join(sources[0], sources[1])
+    plan = multi_way(Join(Join(shared, sources[2]), Join(sources[3], shared)))
+    assert isinstance(plan, MultiJoin)
+    assert [type(source).__name__ for source in plan.sources] == ["Join", "Given", "Given", "Join"]
+    assert plan.sources[0] is plan.sources[3] is shared
 
 
 # --- orders ---------------------------------------------------------------------------------------

@@ -130,19 +130,30 @@ def test_set_operations(session: ms.Session) -> None:
             "EXCEPT ALL SELECT k FROM DSTREAM(q)",
         ),
         """
-        Pointwise function=difference form=intervals final=yes pattern=WEAK emits=[+] state=keyed
-          Distinct pattern=WEAK emits=[+] state=largest end
-            Union pattern=WEAK emits=[+]
-              Map columns=[s.k] pattern=WEAKEST emits=[+]
-                TimeWindow range=5 pattern=WEAKEST emits=[+]
-                  Source stream=s pattern=WEAKEST emits=[+]
-              Map columns=[r.k] pattern=WEAKEST emits=[+]
-                TimeWindow range=5 pattern=WEAKEST emits=[+]
-                  Source stream=r pattern=WEAKEST emits=[+]
+        Pointwise function=difference once=[left] form=intervals final=yes pattern=WEAK emits=[+] state=keyed
+          Union pattern=WEAK emits=[+]
+            Map columns=[s.k] pattern=WEAKEST emits=[+]
+              TimeWindow range=5 pattern=WEAKEST emits=[+]
+                Source stream=s pattern=WEAKEST emits=[+]
+            Map columns=[r.k] pattern=WEAKEST emits=[+]
+              TimeWindow range=5 pattern=WEAKEST emits=[+]
+                Source stream=r pattern=WEAKEST emits=[+]
           Map columns=[q_2.k] pattern=WEAKEST emits=[+]
             Map columns=[q.k AS q_2.k, q.z AS q_2.z, q.t AS q_2.t] pattern=WEAKEST emits=[+]
               Deltas of=what went pattern=WEAKEST emits=[+] state=agenda
                 Source stream=q pattern=WEAKEST emits=[+]
+        """,  # noqa: E501
+    )
+
+
+def test_distinct(session: ms.Session) -> None:
+    check(
+        text_of(session, "SELECT DISTINCT k FROM s [RANGE 5]"),
+        """
+        Distinct pattern=WEAK emits=[+] state=largest end
+          Map columns=[s.k] pattern=WEAKEST emits=[+]
+            TimeWindow range=5 pattern=WEAKEST emits=[+]
+              Source stream=s pattern=WEAKEST emits=[+]
         """,
     )
 

@@ -147,7 +147,7 @@ def properties(plan: PhysicalPlan, time: TimeDomain) -> dict[str, str]:
             kind = {(True, False): "left", (False, True): "right"}.get(plan.outer, "full")
             return {"kind": kind} | _condition(plan)
         case Pointwise():
-            return {"function": plan.function.value} | _form(plan)
+            return {"function": plan.function.value} | _once(plan) | _form(plan)
         case Aggregate():
             by = {"by": _list(map(key_text, plan.keys))} if plan.keys else {}
             return by | {"compute": _list(map(named_text, plan.aggregates))} | _form(plan)
@@ -219,6 +219,12 @@ def _areas(areas: Iterable[AreaChoice], time: TimeDomain) -> dict[str, str]:
     if any(area.lazy for area in areas):
         own["lazy"] = _list(time.format(area.lazy) for area in areas)
     return own
+
+
+def _once(plan: Pointwise) -> dict[str, str]:
+    """Of which inputs a row counts once, however often it is there."""
+    sides = [side for side, once in zip(("left", "right"), plan.once, strict=True) if once]
+    return {"once": _list(sides)} if sides else {}
 
 
 def _form(plan: SemiJoin | Pointwise | Aggregate) -> dict[str, str]:
