@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from millstream.logical.expressions import Expression
+from millstream.logical.expressions import Expression, conjuncts
 from millstream.logical.plan import Schema
 from millstream.physical.areas.area import Area, Probing
 from millstream.physical.areas.calendar import Calendar, Closing
@@ -125,12 +125,10 @@ class Sides:
         unknown = [i for i, key in enumerate(keys) if not key.null_matches]
         self.keys = KeySpace([key.left.type for key in keys], unknown)
         self._keyed = bool(keys)
-        self._condition = None
         left, right = len(schemas[0]), len(schemas[0] + schemas[1])
         self._visible = slice(0, left - hidden), slice(left, right - hidden)
-        if condition is not None:
-            visible = schemas[0][: left - hidden] + schemas[1][: right - left - hidden]
-            self._condition = Evaluation([condition], visible, context)
+        visible = schemas[0][: left - hidden] + schemas[1][: right - left - hidden]
+        self._condition = [Evaluation([part], visible, context) for part in conjuncts(condition)]
         self._inputs, self._choices = inputs, areas
         self.areas = [choice.open(side) for choice, side in zip(areas, inputs, strict=True)]
         self.frontiers = Frontiers(2)
@@ -172,12 +170,13 @@ class Sides:
             np.maximum(batch.start[found], start),
             np.minimum(batch.end[found], end),
             batch.weight[found] * weight,
-            None,
         )
-        if self._condition is None:
-            return pairs
-        left, right = self._visible
-        return pairs.tested(self._condition, pairs.columns[left] + pairs.columns[right])
+        failed: list[Pairs] = []
+        for part in self._condition:
+            left, right = self._visible
+            pairs = pairs.tested(part, pairs.columns[left] + pairs.columns[right], failed)
+        pairs.failed = failed
+        return pairs
 
     def keep(self, port: int, codes: Ints, batch: Batch) -> None:
         """Put the elements that the other input may still meet into the area."""
@@ -199,7 +198,7 @@ class Sides:
         if self.keys.is_stale:
             used = np.zeros(self.keys.count, np.bool_)
             for area in self.areas:
-                used[area.codes()] = True
+                used[area.live_codes()] = True
             self.renumber(self.keys.keep(np.flatnonzero(used)))
 
     def renumber(self, renumbered: Ints) -> None:
@@ -234,7 +233,8 @@ class Sides:
 
 @dataclass(slots=True)
 class Pairs:
-    """Pairs of a batch's elements with those of an area; `failed` where that could not be told."""
+    """Pairs of a batch's elements with those of an area that satisfy the condition; `failed` are
+    those for which that could not be told."""
 
     mine: Ints  # numbers in the batch
     theirs: Ints  # slots of the area
@@ -242,16 +242,16 @@ class Pairs:
     start: Ints
     end: Ints
     weight: Ints
-    failed: Pairs | None
+    failed: Sequence[Pairs] = ()
 
-    def tested(self, condition: Evaluation, columns: Columns) -> Pairs:
-        (holds,), failed = condition.over(columns, len(self.mine))
+    def tested(self, condition: Evaluation, columns: Columns, failed: list[Pairs]) -> Pairs:
+        """The pairs that satisfy one more part of the condition; what fails is added to `failed`."""
+        (holds,), bad = condition.over(columns, len(self.mine))
         mask = is_true(holds)
-        if failed is None:
+        if bad is None:
             return self.where(mask)
-        kept = self.where(mask & ~failed)
-        kept.failed = self.where(failed)
-        return kept
+        failed.append(self.where(bad))
+        return self.where(mask & ~bad)
 
     def where(self, mask: Mask) -> Pairs:
         index = np.flatnonzero(mask)
@@ -264,7 +264,6 @@ class Pairs:
             self.start[index],
             self.end[index],
             self.weight[index],
-            None,
         )
 
     def batch(self, frontier: int) -> Batch:

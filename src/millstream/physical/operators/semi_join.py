@@ -123,7 +123,7 @@ class Gated:
         if not self.sides.keys.is_stale:
             return
         live = [gate.live_groups() for gate in self.gates if gate is not None]
-        live += [area.codes() + 1 for area in self.sides.areas]
+        live += [area.live_codes() + 1 for area in self.sides.areas]
         groups = np.unique(np.concatenate([[0], *live]))
         codes = self.sides.keys.keep(groups[1:] - 1)
         self.sides.renumber(codes)
@@ -173,8 +173,9 @@ class Gated:
             if gate is None:
                 continue
             gate.cover(int64(pairs.columns[place]), pairs.batch(0))
-            if pairs.failed is not None and not gate.covered_passes:
-                gate.cover(int64(pairs.failed.columns[place]), pairs.failed.batch(0))
+            if not gate.covered_passes:
+                for failed in pairs.failed:
+                    gate.cover(int64(failed.columns[place]), failed.batch(0))
 
     def save(self) -> State:
         gates = [None if gate is None else gate.save() for gate in self.gates]
