@@ -116,6 +116,7 @@ def test_golab_figure_7() -> None:
     area.expire(60)
     area.insert(np.zeros(10, np.int64), ending(range(100, 110)))
     assert partitions(area) == [[*range(61, 70)], *filled[1:], [*range(100, 110)], []]
+    area.expire(70)
     area.insert(np.zeros(1, np.int64), ending(range(110, 111)))
     assert partitions(area)[5] == [110], "where 50 to 59 were"
 
