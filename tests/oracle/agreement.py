@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
+import millstream as ms
 from millstream.logical.text import plan_text
 from millstream.sql import clauses as syntax
 from millstream.sql.parser import parse
@@ -25,17 +26,23 @@ EVERY_INSTANT = 2_000  # as many instants are all tried
 
 
 class Bench:
-    """Streams that the system and the judge share."""
+    """Streams that the local engine, the reference and the judge share."""
 
     def __init__(self, streams: Iterable[JudgedStream], derived: Iterable[str] = ()) -> None:
         streams, derived = list(streams), list(derived)
         self.session = session_of(streams, derived)
+        self.definition = session_of(streams, derived, engine="reference")
         self.judge = Judge(streams, derived)
 
-    def query(self, text: str) -> Any:
+    def query(self, text: str, session: ms.Session | None = None) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self.session.sql(text)
+            return (session or self.session).sql(text)
+
+    def check_definition(self, text: str) -> None:
+        """Require that the local engine gives the reference's table, to the last row and bit."""
+        ours, defined = self.query(text), self.query(text, self.definition)
+        assert repr(ours.run().to_pylist()) == repr(defined.run().to_pylist()), text
 
     def check_printing(self, text: str) -> None:
         """Require that the statement and its plan can be printed and read back."""

@@ -69,9 +69,11 @@ def instant(value: Any) -> int:
     return int(value)
 
 
-def session_of(streams: Iterable[JudgedStream], derived: Iterable[str] = ()) -> ms.Session:
+def session_of(
+    streams: Iterable[JudgedStream], derived: Iterable[str] = (), engine: str = "local"
+) -> ms.Session:
     """A session with the streams, and the derived streams that the statements create."""
-    session = ms.Session()
+    session = ms.Session(engine)
     for stream in streams:
         time = stream.time[0] if stream.has_instants else (stream.time[0], stream.time[1])
         session.stream(stream.name, stream.table, time=time)

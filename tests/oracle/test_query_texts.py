@@ -34,6 +34,7 @@ def bench() -> Bench:
 
 @pytest.mark.parametrize("text", TEXTS, ids=TEXTS)
 def test_text(bench: Bench, text: str) -> None:
+    bench.check_definition(text)
     bench.check(text)
 
 

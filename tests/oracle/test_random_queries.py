@@ -28,6 +28,7 @@ EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 def test_random_query(case: tuple[list[JudgedStream], str]) -> None:
     streams, text = case
     bench = Bench(streams)
+    bench.check_definition(text)
     bench.check(text)
     bench.check_printing(text)
     bench.check_changes(text)

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
-from millstream.physical.arrays import of_view
 from millstream.physical.batch import Batch, Columns, Ints
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace

@@ -7,7 +7,7 @@ choose the state). Equal parts of a plan are one part with several consumers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from millstream.logical import plan as logical
@@ -52,7 +52,7 @@ class Choices:
 
     ordered: frozenset[str] | None = None  # None: all of them
     approach: Approach = Approach.HYBRID
-    areas: AreaChoice = AreaChoice()
+    areas: AreaChoice = field(default_factory=AreaChoice)
 
     def is_ordered(self, stream: str) -> bool:
         return self.ordered is None or stream in self.ordered
