@@ -33,6 +33,7 @@ from millstream.values import NAN, round_real
 
 INF = math.inf
 HOUR = 3_600_000_000
+LONGEST = "1234567890123456789012345678901234.5678"  # 38 digits
 
 
 class Typed(NamedTuple):
@@ -156,6 +157,10 @@ CASES: list[tuple[Any, ...]] = [
         dec("1.0000000000", 38),
         dec("3." + "0" * 20, 38),
     ),
+    (dec(f"-{LONGEST}"), "negate", dec(LONGEST)),
+    (dec("0.00"), "negate", dec("0.00")),
+    (Typed(Decimal("0.00"), decimal_type(5, 2)), "*", dec("0.0", 2), dec("-1.0", 2)),
+    (Typed(Decimal("0.0"), decimal_type(2, 1)), "%", dec("-2.0", 2), dec("1.0", 2)),
     # dates, timestamps, intervals
     (date("2020-01-02"), "+", date("2020-01-01"), 1),
     (date("2020-01-02"), "+", 1, date("2020-01-01")),
@@ -216,9 +221,11 @@ CASES: list[tuple[Any, ...]] = [
     # mathematics
     (5, "abs", -5),
     (5.0, "abs", "-5"),
+    (dec(LONGEST), "abs", dec(f"-{LONGEST}")),
     (big(2), "ceil", 1.5),
     (big(-1), "ceil", -1.5),
     (Typed(Decimal("2"), decimal_type(4, 0)), "ceil", dec("1.55", 5)),
+    (dec("0"), "ceil", dec("-0.5")),
     (big(0), "floor", NAN),
     (big(5), "ceil", 5),
     (3.0, "round", 2.5),
@@ -229,6 +236,9 @@ CASES: list[tuple[Any, ...]] = [
     (5, "round", 5, 2),
     (Typed(Decimal("2"), decimal_type(3, 0)), "round", dec("2.345", 5)),
     (Typed(Decimal("2.350"), decimal_type(6, 3)), "round", dec("2.345", 5), 2),
+    (Typed(Decimal("0.000"), decimal_type(4, 3)), "round", dec("-0.004"), 2),
+    (dec(f"{LONGEST[:-2]}80"), "round", dec(LONGEST), 3),
+    (dec("123456789" * 3 + "1", 29), "round", dec("123456789" * 3 + "0." + "9" * 10)),
     (NAN, "sqrt", -1),
     (INF, "exp", 1000),
     (None, "ln", 0),
@@ -408,10 +418,41 @@ ERRORS: list[tuple[Any, ...]] = [
         "abc",
         "(",
     ),
+    (
+        '"a{99999999999}" is not a regular expression: the repetition number is too large',
+        "rlike",
+        "abc",
+        "a{99999999999}",
+    ),
+    (
+        f'"{"(" * 5000}" is not a regular expression: it is nested too deeply',
+        "rlike",
+        "",
+        "(" * 5000,
+    ),
     ("the part number of split_part must not be 0", "split_part", "a.b", ".", 0),
     ("index 2 is outside an array of 2 elements", "element", array(1, 2), 2),
     ("index -1 is outside an array of 2 elements", "element", array(1, 2), -1),
     ("position 0 is outside an array of 2 elements", "element_at", array(1, 2), 0),
+    *(
+        (f'cannot cast "{seconds}" to TIMESTAMP', "timestamp_seconds", dec(seconds))
+        for seconds in ("0.0000001", f"1.{'0' * 36}1", LONGEST)
+    ),
+    (
+        "integer overflow in datediff(+5881580-07-11, -5877641-06-23)",
+        "datediff",
+        Typed(2**31 - 1, DATE),
+        Typed(-(2**31), DATE),
+    ),
+    *(
+        (
+            f"timestamp overflow in date_trunc({unit}, -290308-12-21 19:59:05.224192)",
+            "date_trunc",
+            unit,
+            Typed(-(2**63), TIMESTAMP),
+        )
+        for unit in ("year", "week", "day", "second")
+    ),
     ("date overflow", "date_add", Typed(2**31 - 1, DATE), 1),
     ("timestamp overflow", "timestamp_millis", big(2**63 - 1)),
 ]
@@ -528,6 +569,48 @@ STRINGS_READ = [
     ("INTERVAL '-0 00:00:01' DAY TO SECOND", INTERVAL, -1_000_000),
     ("one day", INTERVAL, None),
     ("é", BINARY, b"\xc3\xa9"),
+    # what no type holds
+    ("0" * 5000 + "5", INT, 5),
+    ("-" + "0" * 5000, BIGINT, 0),
+    ("9" * 5000, INT, None),
+    ("9" * 5000, BIGINT, None),
+    ("9" * 5000, DOUBLE, INF),
+    ("9" * 5000, REAL, INF),
+    ("9" * 5000, decimal_type(38, 0), None),
+    ("9" * 5000 + "e-5000", decimal_type(38, 0), Decimal(1)),
+    ("1e99999999999999999999", decimal_type(9, 2), None),
+    ("0e99999999999999999999", decimal_type(9, 2), None),
+    ("1e-99999999999999999999", decimal_type(9, 2), None),
+    ("1e-2147483648", decimal_type(9, 2), None),
+    ("1e-2147483647", decimal_type(9, 2), Decimal("0.00")),
+    ("1e2147483648", decimal_type(9, 2), None),
+    ("0e2147483648", decimal_type(9, 2), Decimal("0.00")),
+    ("5881580-07-11", DATE, 2**31 - 1),
+    ("5881580-07-12", DATE, None),
+    ("-5877641-06-23", DATE, -(2**31)),
+    ("-5877641-06-22", DATE, None),
+    ("9999999-01-01", DATE, None),
+    ("+294247-01-10 04:00:54.775807", TIMESTAMP, 2**63 - 1),
+    ("+294247-01-10 04:00:54.775808", TIMESTAMP, None),
+    ("+294247-01-10 05:00:54.775807+01:00", TIMESTAMP, 2**63 - 1),
+    ("-290308-12-21 19:59:05.224192", TIMESTAMP, -(2**63)),
+    ("-290308-12-21 19:59:05.224191", TIMESTAMP, None),
+    ("+999999-01-01", TIMESTAMP, None),
+    ("0001-01-01 00:00:00 Asia/Tokyo", TIMESTAMP, None),
+    ("9999-12-31 23:59:59 America/New_York", TIMESTAMP, None),
+    ("106751991 04:00:54.775807", INTERVAL, 2**63 - 1),
+    ("106751991 04:00:54.775808", INTERVAL, None),
+    ("-106751991 04:00:54.775808", INTERVAL, -(2**63)),
+    ("999999999999 00:00:00", INTERVAL, None),
+    ("9" * 5000 + " 00:00:00", INTERVAL, None),
+    ("0" * 5000 + "1 00:00:00", INTERVAL, 24 * HOUR),
+    # digits of other scripts
+    ("\u0661", INT, None),
+    ("\u0662\u0660\u0662\u0660-01-01", DATE, None),
+    ("\u0662\u0660\u0662\u0660-01-01 00:00:00", TIMESTAMP, None),
+    ("\u0661 00:00:00", INTERVAL, None),
+    # there is no negative zero
+    ("-0.001", decimal_type(9, 2), Decimal("0.00")),
 ]
 
 
@@ -538,7 +621,7 @@ def test_cast_from_string(text: str, target: pa.DataType, expected: Any) -> None
             cast(text, STRING, target)
     else:
         got = cast(text, STRING, target)
-        assert got is NAN if expected is NAN else (got, type(got)) == (expected, type(expected))
+        assert same(Typed(got, target), Typed(expected, target))
 
 
 STRINGS_WRITTEN = [
@@ -590,6 +673,8 @@ NUMBERS = [
     (1.005, decimal_type(5, 2), Decimal("1.01")),
     (real(0.1), decimal_type(12, 10), Decimal("0.1000000015")),
     (2.5, decimal_type(2, 0), Decimal("3")),
+    (-0.0, decimal_type(2, 1), Decimal("0.0")),
+    (dec("-0.001"), decimal_type(9, 2), Decimal("0.00")),
     (12345, decimal_type(5, 2), None),
     (INF, decimal_type(5, 2), None),
     (1e300, decimal_type(38, 0), None),
@@ -614,4 +699,4 @@ def test_cast_between_numbers_and_times(value: Any, target: pa.DataType, expecte
             cast(given.value, given.type, target)
     else:
         got = cast(given.value, given.type, target)
-        assert (got, type(got)) == (expected, type(expected))
+        assert same(Typed(got, target), Typed(expected, target))

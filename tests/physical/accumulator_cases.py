@@ -173,21 +173,9 @@ def expected(call: AggregateCall, items: list[Item], user: Mapping[str, UserAggr
             return user[call.function].evaluate(sorted(rows, key=row_key))
         function = lookup(call.function)
         assert function is not None
-        special = _special(call, rows)
-        if special is not None:
-            return special
         return function.evaluate(Signature(tuple(a.type for a in call.arguments), call.type), rows)
     except EvaluationError as error:
         return error
-
-
-def _special(call: AggregateCall, rows: list[Row]) -> float | None:
-    """A sum with an infinity or NaN, which the definition cannot give beside numbers that
-    overflow."""
-    if call.function not in ("sum", "avg") or call.type != DOUBLE:
-        return None
-    odd = {value for (value,) in rows if value is not None and not math.isfinite(value)}  # type: ignore[arg-type]
-    return None if not odd else odd.pop() if len(odd) == 1 else NAN  # type: ignore[return-value]
 
 
 # --- running ----------------------------------------------------------------------------------

@@ -130,14 +130,18 @@ def _sum(signature: Signature, rows: Rows) -> Any:
 
 
 def _exact_sum(values: Sequence[float]) -> float:
-    """The sum of doubles, rounded once at the end; an infinity where that overflows."""
+    """The sum of doubles, rounded once at the end; an infinity where that overflows.
+
+    Beside infinities and NaN the finite values do not count.
+    """
+    odd = [value for value in values if not math.isfinite(value)]
+    if odd:
+        total = sum(odd)
+        return NAN if total != total else total
     try:
-        total = math.fsum(values)
-    except ValueError:  # infinities of both signs
-        return NAN
+        return math.fsum(values)
     except OverflowError:
         return _float(_fraction_sum(values))
-    return NAN if total != total else total
 
 
 def _fraction_sum(values: Sequence[float]) -> Fraction:

@@ -8,7 +8,6 @@ but not below 6 digits.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream import types
-from millstream.logical.functions.casts import EXACT, fit_decimal, to_string
+from millstream.logical.functions.casts import EXACT, fit_decimal, holds, to_string
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -195,8 +194,7 @@ def fit(value: Any, type: pa.DataType, expression: Callable[[], str]) -> Any:
         return fit_decimal(value, type)
     if is_floating(type):
         return round_real(value) if type == REAL else canonical(value)
-    least, most = types.integral_range(INT if type in (INT, DATE) else BIGINT)
-    if least <= value <= most:
+    if holds(type, value):
         return value
     raise EvaluationError(f"{_KIND.get(type, 'integer')} overflow in {expression()}")
 
@@ -277,7 +275,8 @@ def _refuse_zero(divisor: Any) -> None:
 
 def _negate(signature: Signature, value: Any) -> Any:
     type = signature.result
-    return fit(operator.neg(value), type, lambda: f"- {to_string(value, type)}")
+    negated = value.copy_negate() if isinstance(value, Decimal) else -value
+    return fit(negated, type, lambda: f"- {to_string(value, type)}")
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {

@@ -21,11 +21,12 @@ from millstream.values import NAN, round_real
 EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
 
 _BLANK = "".join(map(chr, range(0x21))) + "\x7f"
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII)  # a BIGINT has at most 19 digits
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITY = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _TRUE = {"t", "true", "y", "yes", "1"}
 _FALSE = {"f", "false", "n", "no", "0"}
+_MOST_EXPONENT = 2**31  # of a decimal in Java
 
 
 def cast(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
@@ -51,15 +52,27 @@ def cast_error(value: Any, source: pa.DataType, target: pa.DataType) -> Evaluati
     return EvaluationError(f'cannot cast "{to_string(value, source)}" to {sql_name(target)}')
 
 
+def holds(type: pa.DataType, number: int) -> bool:
+    """Whether a number lies in the range of a type whose values are integers."""
+    least, most = types.integral_range(types.INT if type in _OF_32_BITS else types.BIGINT)
+    return bool(least <= number <= most)
+
+
+_OF_32_BITS = (types.INT, types.DATE)
+
+
 def fit_decimal(value: Decimal, type: pa.DataType) -> Decimal:
-    """The value rounded half up to the scale of the type; an error beyond its precision."""
+    """The value rounded half up to the scale of the type; an error beyond its precision.
+
+    There is no negative zero.
+    """
     try:
         rounded = value.quantize(Decimal(1).scaleb(-type.scale), context=EXACT)
     except decimal.InvalidOperation:
         raise _decimal_overflow(value, type) from None
     if len(rounded.as_tuple().digits) > type.precision and rounded:
         raise _decimal_overflow(value, type)
-    return rounded
+    return rounded if rounded else rounded.copy_abs()
 
 
 def _decimal_overflow(value: Decimal, type: pa.DataType) -> EvaluationError:
@@ -80,18 +93,17 @@ def _to_boolean(value: Any, source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _to_integral(value: Any, source: pa.DataType, target: pa.DataType) -> int:
-    least, most = types.integral_range(target)
     number = _whole(value, source)
-    if number is None or not least <= number <= most:
+    if number is None or not holds(target, number):
         raise cast_error(value, source, target)
     return number
 
 
 def _whole(value: Any, source: pa.DataType) -> int | None:
-    """The value cut towards zero, or None where it is no number."""
+    """The value cut towards zero, or None where it is no number, or one that no type holds."""
     if source == types.STRING:
-        text = _trimmed(value)
-        return int(text) if _INTEGER.fullmatch(text) else None
+        match = _INTEGER.fullmatch(_trimmed(value))
+        return int(match[1] + match[2]) if match else None
     if source == types.TIMESTAMP:
         return int(value // MICROS_PER_SECOND)
     if isinstance(value, float) and not math.isfinite(value):
@@ -134,13 +146,25 @@ def _to_decimal(value: Any, source: pa.DataType, target: pa.DataType) -> Decimal
 
 def _exact(value: Any, source: pa.DataType) -> Decimal | None:
     if source == types.STRING:
-        text = _trimmed(value)
-        return Decimal(text) if _NUMBER.fullmatch(text) else None
+        return _parse_decimal(_trimmed(value))
     if source == types.TIMESTAMP:
         return Decimal(value).scaleb(-6)
     if isinstance(value, float):
         return Decimal(repr(value)) if math.isfinite(value) else None
     return Decimal(value)
+
+
+def _parse_decimal(text: str) -> Decimal | None:
+    """A number as Java reads it: its exponent has 32 bits."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        number = Decimal(text)
+    except decimal.InvalidOperation:  # an exponent that not even Python holds
+        return None
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return number if -_MOST_EXPONENT < exponent <= _MOST_EXPONENT else None
 
 
 def _to_date(value: Any, source: pa.DataType, target: pa.DataType) -> int:
@@ -159,8 +183,7 @@ def _to_timestamp(value: Any, source: pa.DataType, target: pa.DataType) -> int:
         if seconds is None:
             raise cast_error(value, source, target)
         micros = int(seconds.scaleb(6, context=EXACT))
-    least, most = types.integral_range(types.BIGINT)
-    if not least <= micros <= most:
+    if not holds(target, micros):
         raise cast_error(value, source, target)
     return int(micros)
 
@@ -171,7 +194,7 @@ def _to_interval(value: Any, source: pa.DataType, target: pa.DataType) -> int:
 
 def _parsed(parse: Callable[[str], int | None], text: str, target: pa.DataType) -> int:
     result = parse(_trimmed(text))
-    if result is None:
+    if result is None or not holds(target, result):
         raise cast_error(text, types.STRING, target)
     return result
 

@@ -14,16 +14,19 @@ from millstream.types import MICROS_PER_DAY, MICROS_PER_SECOND
 _DAYS_PER_ERA = 146_097  # 400 years
 _EPOCH_SHIFT = 719_468  # from 0000-03-01 to 1970-01-01
 
-_DATE = re.compile(r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_DATE = re.compile(
+    r"([+-]?)(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
+)
 _TIMESTAMP = re.compile(
     r"([+-]?)(\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?\s*(\S+)?)?)?)?"
+    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?\s*(\S+)?)?)?)?",
+    re.ASCII,
 )
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?", re.ASCII)
 _INTERVAL = re.compile(
-    r"(?:INTERVAL\s+([+-])?')?([+-])?(\d+) (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?"
+    r"(?:INTERVAL\s+([+-])?')?([+-])?0*(\d{1,9}) (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?"
     r"(?:'\s+DAY\s+TO\s+SECOND)?",
-    re.IGNORECASE,
+    re.ASCII | re.IGNORECASE,
 )
 
 
@@ -121,17 +124,19 @@ def _to_utc(local: int, zone: str) -> int | None:
 
 
 def _to_utc_by_region(local: int, region: str) -> int | None:
+    """None for a region that does not exist, and outside the years from 1 to 9999."""
     try:
         zone = ZoneInfo(region)
         wall = datetime(1970, 1, 1) + timedelta(microseconds=local)
+        moment = wall.replace(tzinfo=zone).astimezone(UTC)
     except (KeyError, ValueError, OSError, OverflowError):
         return None
-    moment = wall.replace(tzinfo=zone).astimezone(UTC)
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def parse_interval(text: str) -> int | None:
-    """The length of `d h:m:s[.f]`, bare or as an INTERVAL … DAY TO SECOND literal, or None."""
+    """The length of `d h:m:s[.f]`, bare or as an INTERVAL … DAY TO SECOND literal, or None, also
+    for a billion days or more."""
     match = _INTERVAL.fullmatch(text)
     if match is None:
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from millstream import types
 from millstream.logical.functions.arithmetic import fit, unary_signature
-from millstream.logical.functions.casts import to_string
+from millstream.logical.functions.casts import EXACT, fit_decimal, to_string
 from millstream.logical.functions.function import (
     Function,
     Resolve,
@@ -126,7 +126,7 @@ def _whole(name: str, mode: str, of_double: Callable[[float], int]) -> Callable[
 
     def evaluate(signature: Signature, value: Any) -> Any:
         if isinstance(value, Decimal):
-            return value.to_integral_value(mode)
+            return fit_decimal(value.to_integral_value(mode), signature.result)
         if value != value:
             return 0
         result = value if math.isinf(value) else of_double(value)
@@ -166,7 +166,7 @@ def _round(signature: Signature, value: Any, digits: int = 0) -> Any:
 def _half_up(value: Decimal, digits: int) -> Decimal:
     if value.adjusted() < -digits - 1:
         return Decimal(0)
-    return value.scaleb(digits).to_integral_value(ROUND_HALF_UP).scaleb(-digits)
+    return value.quantize(Decimal(1).scaleb(-digits), context=EXACT)
 
 
 def _like(value: Any, exact: Decimal) -> Any:
@@ -182,7 +182,8 @@ def _abs_signature(given: Types) -> Signature:
 
 def _abs(signature: Signature, value: Any) -> Any:
     type: pa.DataType = signature.result
-    return fit(abs(value), type, lambda: f"abs({to_string(value, type)})")
+    size = value.copy_abs() if isinstance(value, Decimal) else abs(value)
+    return fit(size, type, lambda: f"abs({to_string(value, type)})")
 
 
 # --- the table --------------------------------------------------------------------------------

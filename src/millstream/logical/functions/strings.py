@@ -59,8 +59,11 @@ def _rlike(text: str, pattern: str) -> bool:
 def _regular_expression(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
-    except re.error as error:
-        raise EvaluationError(f'"{pattern}" is not a regular expression: {error}') from None
+    except (re.error, OverflowError) as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "it is nested too deeply"
+    raise EvaluationError(f'"{pattern}" is not a regular expression: {reason}')
 
 
 # --- parts ------------------------------------------------------------------------------------

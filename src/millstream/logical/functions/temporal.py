@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from millstream import types
-from millstream.logical.functions.casts import cast, cast_error
+from millstream.logical.functions.arithmetic import fit
+from millstream.logical.functions.casts import EXACT, cast, cast_error, holds, to_string
 from millstream.logical.functions.civil import civil_from_days, days_from_civil
 from millstream.logical.functions.function import (
     EvaluationError,
@@ -143,11 +144,17 @@ _TIME_UNITS = {
 
 def _date_trunc(unit: str, micros: int) -> int | None:
     """NULL for a unit that does not exist."""
-    unit = unit.lower()
-    if unit in _DATE_UNITS:
-        return _DATE_UNITS[unit](micros // MICROS_PER_DAY) * MICROS_PER_DAY
-    size = _TIME_UNITS.get(unit)
-    return micros - micros % size if size else None
+    word = unit.lower()
+    if word in _DATE_UNITS:
+        start = _DATE_UNITS[word](micros // MICROS_PER_DAY) * MICROS_PER_DAY
+    elif word in _TIME_UNITS:
+        start = micros - micros % _TIME_UNITS[word]
+    else:
+        return None
+    result: int = fit(
+        start, TIMESTAMP, lambda: f"date_trunc({unit}, {to_string(micros, TIMESTAMP)})"
+    )
+    return result
 
 
 # --- arithmetic and conversion ----------------------------------------------------------------
@@ -155,8 +162,7 @@ def _date_trunc(unit: str, micros: int) -> int | None:
 
 def _date_add(days: int, count: int) -> int:
     result = days + count
-    least, most = types.integral_range(INT)
-    if not least <= result <= most:
+    if not holds(DATE, result):
         raise EvaluationError("date overflow")
     return result
 
@@ -165,11 +171,18 @@ def _date_sub(days: int, count: int) -> int:
     return _date_add(days, -count)
 
 
+def _datediff(end: int, start: int) -> int:
+    def expression() -> str:
+        return f"datediff({to_string(end, DATE)}, {to_string(start, DATE)})"
+
+    result: int = fit(end - start, INT, expression)
+    return result
+
+
 def _from_units(micros_per_unit: int) -> Callable[[int], int]:
     def convert(count: int) -> int:
         micros = count * micros_per_unit
-        least, most = types.integral_range(BIGINT)
-        if not least <= micros <= most:
+        if not holds(TIMESTAMP, micros):
             raise EvaluationError("timestamp overflow")
         return micros
 
@@ -188,7 +201,7 @@ def _timestamp_seconds(signature: Signature, seconds: Any) -> int | None:
     type = signature.arguments[0]
     if is_nan(seconds) or seconds in (float("inf"), -float("inf")):
         return None
-    if types.is_decimal(type) and seconds.scaleb(6) % 1:
+    if types.is_decimal(type) and EXACT.remainder(EXACT.scaleb(seconds, 6), 1):
         raise cast_error(seconds, type, TIMESTAMP)
     result: int = cast(seconds, type, TIMESTAMP)
     return result
@@ -211,7 +224,7 @@ FUNCTIONS = [
     function("date_trunc", TIMESTAMP, [STRING, TIMESTAMP], _date_trunc),
     function("date_add", DATE, [DATE, INT], _date_add),
     function("date_sub", DATE, [DATE, INT], _date_sub),
-    function("datediff", INT, [DATE, DATE], lambda end, start: end - start),
+    function("datediff", INT, [DATE, DATE], _datediff),
     function("to_date", DATE, [DATE], lambda days: days),
     function("unix_seconds", BIGINT, [TIMESTAMP], lambda micros: micros // MICROS_PER_SECOND),
     function("unix_millis", BIGINT, [TIMESTAMP], lambda micros: micros // 1000),
