@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -419,6 +420,19 @@ def test_rows_that_cannot_be_evaluated_go_to_the_error_output() -> None:
     assert error.row == (2, 1, 0)
     assert str(error).startswith('query "query_1" failed on row (2, 1, 0): ')
     assert running.exception is None
+
+
+def test_rows_for_which_a_function_of_the_user_raises() -> None:
+    def root(column: pa.Array) -> pa.Array:
+        return pa.array([int(math.sqrt(x)) for x in column.to_pylist()])
+
+    session, _ = live_session()
+    session.function("root", root, returns="BIGINT")
+    feed = bid_feed(session)
+    with session.sql("SELECT root(price) AS x FROM Bid").start() as running:
+        feed.send([bid(1, 1, 16), bid(2, 1, -1), bid(3, 1, 25)])
+    assert values(running.results().to_pylist(), "x") == [4, 5]
+    assert [error.row for error in running.errors] == [(2, 1, -1)]
 
 
 def test_errors_that_stop_a_query() -> None:

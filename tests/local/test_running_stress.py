@@ -3,6 +3,7 @@ rows that were accepted."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -146,3 +147,70 @@ def test_run_to_the_end(seed: int) -> None:
         expected = over_accepted(text, running, senders, late)
         given = running.results()
         assert level_changes(given) == level_changes(expected.run()), text
+
+
+def test_queries_that_come_and_go_while_rows_are_sent() -> None:
+    """Each sees the rows from some moment to another, all of them, in order."""
+    session = ms.Session()
+    feed = session.feed("A", {"t": "BIGINT", "id": "BIGINT"}, "t", capacity=50)
+    done = threading.Event()
+    sent = 0
+
+    def send() -> None:
+        nonlocal sent
+        while not done.is_set():
+            feed.send([(sent, sent), (sent + 1, sent + 1)])
+            sent += 2
+
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+    rng = random.Random(5)
+    try:
+        for round in range(15):
+            texts = ("SELECT id FROM A", "SELECT id FROM A WINDOW(ROWS 1) EMIT CHANGES")
+            queries = [session.sql(text).start() for text in texts]
+            time.sleep(rng.random() * 0.01)
+            stoppers = [threading.Thread(target=query.stop) for query in queries * 2]
+            for stopper in stoppers:
+                stopper.start()
+            for stopper in stoppers:
+                stopper.join(SOON)
+                assert not stopper.is_alive()
+            for running in queries:
+                ids = running.results().column("id").to_pylist()
+                distinct = sorted(set(ids))
+                assert distinct == [*range(min(ids, default=0), max(ids, default=-1) + 1)]
+                assert running.progress.late == 0, round
+            ids = queries[0].results().column("id").to_pylist()
+            assert ids == sorted(ids)
+            assert len(ids) == queries[0].metrics.sources["A"].rows
+    finally:
+        done.set()
+        sender.join(SOON)
+    assert not sender.is_alive()
+
+
+@pytest.mark.parametrize("seed", range(6, 8))
+def test_snapshots_beside_a_sink(seed: int) -> None:
+    """From what still holds or lies ahead, while the query runs."""
+    rng = random.Random(seed)
+    text = rng.choice(QUERIES) + rng.choice(("", " EMIT CHANGES"))
+    session = ms.Session()
+    feeds = [session.feed(name, SCHEMA, "t", delay=delay) for name, delay in DELAYS.items()]
+    late: list[pa.Table] = []
+    query = session.sql(text)
+    running = query.start("noop", late=late, snapshots=True)
+    senders = [Sender(feed, 10 * seed + n, 3000) for n, feed in enumerate(feeds)]
+    for sender in senders:
+        sender.start()
+    found = {}
+    for at in range(0, 1500, 100):
+        with contextlib.suppress(ms.QueryError):  # it was long past when it was asked for
+            found[at] = query.snapshot(at, SOON).to_pylist()
+    for sender in senders:
+        sender.join(SOON)
+    running.stop()
+    expected = over_accepted(text, running, senders, late)
+    assert found
+    for at, rows in found.items():
+        assert rows == expected.snapshot(at).to_pylist(), (text, at)
