@@ -83,9 +83,10 @@ class Gate:
     def _new_numbers(self, batch: Batch) -> Ints:
         self._slots.release(self._gone)
         self._gone = np.empty(0, np.int64)
+        if self._rows.is_stale:
+            self._rows.vacuum(self._slots.in_use())
         lacking = self._slots.lacking(len(batch))
         if lacking:
-            self._rows.vacuum(self._slots.in_use())
             capacity = max(2 * len(self._count), len(self._count) + lacking)
             self._make_room(capacity)
             self._slots.grow(capacity)

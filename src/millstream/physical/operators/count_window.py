@@ -149,10 +149,11 @@ class CountWindowOperator(Operator):
         return codes
 
     def _stored(self, batch: Batch) -> Ints:
+        if self._rows.is_stale:
+            self._rows.vacuum(self._slots.in_use())
         lacking = self._slots.lacking(len(batch))
         if lacking:
             capacity = max(2 * self._slots.capacity, self._slots.capacity + lacking)
-            self._rows.vacuum(self._slots.in_use())
             self._rows.move(np.arange(self._rows.capacity), capacity)
             more = np.full(capacity - self._slots.capacity, -1, np.int64)
             self._following = np.append(self._following, more)
