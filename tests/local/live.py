@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ class HandClock(Clock):
 
     def __init__(self, now: int = 1_000_000) -> None:
         self._now = now
+        self.sleeps = 0
         self._waiting: list[threading.Condition] = []
 
     def now(self) -> int:
@@ -34,9 +36,17 @@ class HandClock(Clock):
         self._waiting.append(condition)
         try:
             if until is None or self._now < until:
+                self.sleeps += 1
                 condition.wait()
         finally:
             self._waiting.remove(condition)
+
+    def await_sleep(self, number: int) -> None:
+        """Wait until somebody sleeps by this clock for the n-th time."""
+        deadline = time.monotonic() + SOON
+        while self.sleeps < number:
+            assert time.monotonic() < deadline, "nobody sleeps"
+            time.sleep(0.001)
 
     def move(self, microseconds: int) -> None:
         self._now += microseconds

@@ -265,6 +265,19 @@ def test_an_idle_source_alone_stays_where_it_is() -> None:
         assert running.progress.late == 0
 
 
+def test_a_query_sleeps_while_its_only_source_is_idle() -> None:
+    session, clock = live_session()
+    feed = bid_feed(session, unit="seconds", idle="5 seconds")
+    seen = Seen()
+    with session.sql("SELECT t FROM Bid").start(seen) as running:
+        clock.await_sleep(1)
+        clock.move(6_000_000)
+        clock.await_sleep(2)
+        assert running.metrics.sources["Bid"].idle
+        feed.send(bid(1))
+        seen.await_rows(1)
+
+
 def test_idle_needs_a_unit() -> None:
     session, _ = live_session()
     session.feed("s", BID, "t", idle=5)

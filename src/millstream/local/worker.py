@@ -231,11 +231,11 @@ class Worker:
         """Bring sources that say nothing to where the others are: those that are idle, and those
         whose rows get the time of arrival, which cannot lie in the past."""
         live = [input for input in self.inputs if not input.ended]
-        if len(live) < 2 or self._inbox.stopping:
-            return
         for input in live:
             if input.patience is not None and not input.ready:
                 input.idle = now - input.heard >= input.patience
+        if len(live) < 2 or self._inbox.stopping:
+            return
         awake = [input.frontier for input in live if not input.idle]
         reached = min(awake) if awake else max(input.frontier for input in live)
         for input in live:
