@@ -1,0 +1,61 @@
+"""State follows what holds, not what has come: no operator remembers rows that are gone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import millstream as ms
+from millstream.local.graph import Graph
+from millstream.optimizer.choice import choose
+from millstream.optimizer.multi_way import multi_way
+from millstream.physical.batch import Batch
+from millstream.physical.operator import Context, PhysicalPlan
+
+QUERIES = [
+    "SELECT x FROM s [ROWS 100]",
+    "SELECT x FROM s [PARTITION BY k ROWS 20]",
+    "SELECT DISTINCT x FROM s [RANGE 500]",
+    "SELECT MAX(x), FIRST(x) FROM s [RANGE 500]",
+    "SELECT x, COUNT(*) FROM s [RANGE 500] GROUP BY x",
+    "SELECT k, MAX(x) FROM s [RANGE 500] GROUP BY k",
+    "SELECT x FROM s [RANGE 500] ORDER BY x LIMIT 3",
+    "SELECT x FROM s [RANGE 500] EXCEPT ALL SELECT x FROM r [RANGE 500]",
+    "SELECT x FROM s [RANGE 500] WHERE k IN (SELECT k FROM r [RANGE 100])",
+    "SELECT s.x FROM s [RANGE 500] JOIN r [RANGE 500] ON s.x = r.x",
+    "SELECT s.x FROM s [ROWS 100] JOIN r [RANGE 500] ON s.x = r.x",
+    "SELECT s.x FROM s [RANGE 200] LEFT JOIN r [RANGE 200] ON s.k = r.k AND s.x < r.x",
+    "SELECT s.x FROM s [RANGE 500], r [RANGE 500], q [RANGE 500] WHERE s.x = r.x AND r.x = q.x",
+    "SELECT x FROM ISTREAM(s)",
+]
+
+
+@pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
+@pytest.mark.parametrize("text", QUERIES)
+def test_memory_does_not_grow(text: str) -> None:
+    session = ms.Session()
+    for name in "srq":
+        session.sql(f"CREATE STREAM {name} (k INT, x STRING, t BIGINT) SOURCE f() ORDERED BY t")
+    sizes = sizes_of(multi_way(choose(session.sql(text).plan)))
+    assert max(sizes[20:]) <= 1.25 * max(sizes[8:20])
+
+
+def sizes_of(plan: PhysicalPlan) -> list[int]:
+    """How much the state takes while new strings come and go, at a steady rate."""
+    graph = Graph(plan, Context(), lambda batch: None)
+    sizes = []
+    for first in range(0, 16_000, 400):
+        times = np.arange(first, first + 400)
+        columns = [
+            pa.array((times % 7).astype(np.int32)),
+            pa.array([f"{time:09d}" for time in times]),
+            pa.array(times),
+            pa.array(times),  # the place of arrival, where a source gives it
+        ]
+        for vertices in graph.sources.values():
+            for vertex in vertices:
+                own = columns[: len(vertex.node.types)]
+                graph.push(vertex, Batch.of(own, times, times + 1, None, int(times[-1])))
+        sizes.append(sum(vertex.operator.nbytes for vertex in graph.vertices))
+    return sizes
