@@ -307,6 +307,7 @@ def test_the_catalog_shows_and_stops_running_queries() -> None:
     assert states(session) == ["registered"]
     query.start(name="watch")
     assert states(session) == ["running"]
+    assert session.queries["watch"].state == "running"
     with pytest.raises(ms.CatalogError, match='query "watch" is running') as error:
         session.sql("DROP QUERY watch")
     assert "STOP QUERY watch" in str(error.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -246,12 +247,14 @@ def test_stopping_does_not_wait_for_a_source_that_blocks() -> None:
 def test_a_source_that_can_be_closed_is() -> None:
     class Socket:
         def __init__(self) -> None:
+            self.begun = threading.Event()
             self.closed = threading.Event()
 
         def __iter__(self) -> Iterator[Any]:
             return self
 
         def __next__(self) -> Any:
+            self.begun.set()
             self.closed.wait(SOON)
             raise OSError("closed")
 
@@ -262,8 +265,7 @@ def test_a_source_that_can_be_closed_is() -> None:
     socket = Socket()
     session.source("script", lambda: socket)
     running = session.sql(SQL).start()
-    while not any(t.name == "millstream source Bid" for t in threading.enumerate()):
-        pass
+    assert socket.begun.wait(SOON)
     running.stop()
     assert socket.closed.wait(SOON)
     assert running.exception is None
@@ -295,7 +297,9 @@ def test_who_sends_waits_while_a_queue_is_full() -> None:
 
     sender = threading.Thread(target=send)
     sender.start()
-    sender.join(0.05)
+    while len(sent) < 3:
+        time.sleep(0.001)
+    sender.join(0.02)
     assert sent == [1, 2, 3]
     assert running.metrics.sources["Bid"].queued == 3
     hold.set()
