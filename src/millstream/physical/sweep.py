@@ -18,7 +18,7 @@ import numpy as np
 from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Agenda, Calendar, Queue
 from millstream.physical.batch import NEVER, Batch, Ints, State
-from millstream.physical.kernels.steps import merge, order_by_key, step_bounds
+from millstream.physical.kernels.steps import order_by_key_and_time, step_bounds
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Sweep:
             events[0] = np.maximum(events[0], floor)
         if len(self._scratch) < keys:
             self._scratch = np.zeros(max(keys, 2 * len(self._scratch)), np.int64)
-        order = _in_order(events, [piece.shape[1] for piece in pieces], self._scratch)
+        order = order_by_key_and_time(events[1], events[0], self._scratch)
         time, code, delta, *words = (row[order] for row in events)
         port = np.concatenate(ports)[order] if len(self._agendas) > 1 else np.zeros_like(code)
         return Steps(code, time, delta, port, words, step_bounds(code, time))
@@ -144,16 +144,3 @@ class Sweep:
     def restore(self, state: State) -> None:
         for agenda, saved in zip(self._each(), state["agendas"], strict=True):
             agenda.restore(saved)
-
-
-def _in_order(events: Ints, lengths: Sequence[int], scratch: Ints) -> Ints:
-    """The events by key, and of each key by time; they come as pieces that are in order of time."""
-    times, codes = events[0], events[1]
-    match lengths:
-        case [_]:
-            return order_by_key(codes, scratch)
-        case [first, _]:
-            by_time = merge(times, first)
-        case _:
-            by_time = np.argsort(times, kind="stable")
-    return by_time[order_by_key(codes[by_time], scratch)]

@@ -244,7 +244,9 @@ class ScalarBinder:
             if not math.isfinite(number):
                 raise BindError("the number is too large for DOUBLE", span_of(node))
             return Literal(-number if negative else number, types.DOUBLE)
-        exact = -Decimal(text) if negative else Decimal(text)
+        exact = Decimal(text)
+        if negative and exact:  # there is no negative zero; a minus sign would round to 28 digits
+            exact = exact.copy_negate()
         _, digits, exponent = exact.as_tuple()
         scale = max(-int(exponent), 0)
         precision = max(len(digits), scale)

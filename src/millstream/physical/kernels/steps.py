@@ -9,25 +9,35 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
-def merge(times: Ints, first: int) -> Ints:
-    """The order of times of which the first so many are sorted, and the others too."""
-    order = np.empty(len(times), np.int64)
-    i, j = 0, first
-    for place in range(len(times)):
-        if j == len(times) or (i < first and times[i] <= times[j]):
-            order[place] = i
-            i += 1
-        else:
-            order[place] = j
-            j += 1
-    return order
+_SHORT = 24  # so many events are sorted by insertion
 
 
 @njit(cache=True)
 def order_by_key(codes: Ints, scratch: Ints) -> Ints:
     """The events, key after key, each key's as they stood. `scratch` is zero for every code and is
     left so."""
+    return _grouped(codes, scratch)[0]
+
+
+@njit(cache=True)
+def order_by_key_and_time(codes: Ints, times: Ints, scratch: Ints) -> Ints:
+    """The events, key after key, each key's by time. They come as a few pieces that are in order of
+    time, so that those of a key are a few runs in order."""
+    order, starts = _grouped(codes, scratch)
+    buffer = np.empty(len(order), np.int64)
+    for j in range(len(starts) - 1):
+        begin, stop = starts[j], starts[j + 1]
+        if stop - begin <= _SHORT:
+            _sort_by_insertion(order, times, begin, stop)
+        else:
+            while not _merge_runs(order, times, begin, stop, buffer):
+                pass
+    return order
+
+
+@njit(cache=True)
+def _grouped(codes: Ints, scratch: Ints) -> tuple[Ints, Ints]:
+    """The events by key, and where each key begins (and at last the number of events)."""
     length = len(codes)
     seen = np.empty(length, np.int64)
     keys = 0
@@ -37,11 +47,14 @@ def order_by_key(codes: Ints, scratch: Ints) -> Ints:
             seen[keys] = code
             keys += 1
         scratch[code] += 1
+    starts = np.empty(keys + 1, np.int64)
     place = 0
     for j in range(keys):
+        starts[j] = place
         count = scratch[seen[j]]
         scratch[seen[j]] = place
         place += count
+    starts[keys] = length
     order = np.empty(length, np.int64)
     for i in range(length):
         code = codes[i]
@@ -49,7 +62,52 @@ def order_by_key(codes: Ints, scratch: Ints) -> Ints:
         scratch[code] += 1
     for j in range(keys):
         scratch[seen[j]] = 0
-    return order
+    return order, starts
+
+
+@njit(cache=True)
+def _sort_by_insertion(order: Ints, times: Ints, begin: int, stop: int) -> None:
+    for i in range(begin + 1, stop):
+        event = order[i]
+        time = times[event]
+        j = i
+        while j > begin and times[order[j - 1]] > time:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = event
+
+
+@njit(cache=True)
+def _merge_runs(order: Ints, times: Ints, begin: int, stop: int, buffer: Ints) -> bool:
+    """Merge runs that are in order two by two; True if there was but one."""
+    first = begin
+    while first < stop:
+        middle = _end_of_run(order, times, first, stop)
+        if middle == stop:
+            return first == begin
+        last = _end_of_run(order, times, middle, stop)
+        for i in range(first, middle):
+            buffer[i] = order[i]
+        i, j = first, middle
+        for place in range(first, last):
+            if i == middle:
+                break
+            if j == last or times[buffer[i]] <= times[order[j]]:
+                order[place] = buffer[i]
+                i += 1
+            else:
+                order[place] = order[j]
+                j += 1
+        first = last
+    return False
+
+
+@njit(cache=True)
+def _end_of_run(order: Ints, times: Ints, first: int, stop: int) -> int:
+    end = first + 1
+    while end < stop and times[order[end - 1]] <= times[order[end]]:
+        end += 1
+    return end
 
 
 @njit(cache=True)
