@@ -26,12 +26,22 @@ def order_words(array: pa.Array) -> Iterator[Ints]:
     elif pa.types.is_null(type):
         yield np.zeros(len(array), np.int64)
     elif pa.types.is_string(type) or pa.types.is_binary(type) or pa.types.is_decimal(type):
-        ranks = pc.rank(array, "ascending", null_placement="at_start", tiebreaker="dense")
-        yield np.asarray(ranks).astype(np.int64)
+        yield _ranks(array)
     else:
         keys = [order_key(value) for value in to_plain(array, type)]
         ranks_of = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         yield np.array([ranks_of[key] for key in keys], np.int64)
+
+
+def _ranks(array: pa.Array) -> Ints:
+    """The places of values among the different values of the array; 0 for NULL."""
+    encoded = array.dictionary_encode()
+    order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    ranks = np.empty(len(order) + 1, np.int64)
+    ranks[order] = np.arange(len(order))
+    ranks[-1] = 0
+    codes: Ints = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
+    return ranks[codes]
 
 
 def _float_order(array: pa.Array) -> Ints:
