@@ -479,7 +479,7 @@ DATA_ERRORS: list[tuple[str, dict[str, Any], str]] = [
             "data": pa.table({"t": pa.array([1001], pa.timestamp("ns"))}),
             "time": "t",
         },
-        'error: stream "s", column "t", row 1: the time has nanoseconds that are not whole '
+        'error: stream "s", row 1: the time in column "t" has nanoseconds that are not whole '
         "microseconds\nhelp: round it to microseconds first",
     ),
     (
@@ -784,7 +784,6 @@ def test_a_query_shows_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"engine": "local"}, ms.NotYetError, 'engine "local" is not built yet'),
         ({"engine": "spark"}, ms.NotYetError, 'engine "spark" is not built yet'),
         ({"engine": "steam"}, ms.QueryError, 'engine "steam" does not exist'),
         ({"on_error": "weep"}, ms.QueryError, 'on_error is "skip" or "stop", not "weep"'),
