@@ -11,7 +11,7 @@ import pytest
 from millstream import types
 from millstream.logical import plan as logical
 from millstream.logical.elements import Element, normal_form
-from millstream.logical.expressions import Call, Column, Expression
+from millstream.logical.expressions import Call, Column, Expression, Literal
 from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.time import INFINITY, RAW_TIME
@@ -315,6 +315,46 @@ def test_rows_that_fail_are_noted_and_not_given() -> None:
     assert [element.row for element in running.elements] == [(4, 0, "a", 2, 0, "b", 0, 2, "c")]
     (failed,) = running.graph.context.errors
     assert failed[0] == (4, 0, "a", 2, 0, "b", 0, 0, "c")
+
+
+def failing(left: str, right: str) -> Expression:
+    """10 DIV left = right"""
+    divided = Call("div", (Literal(10, types.BIGINT), named_column(left)), types.BIGINT)
+    return Call("=", (divided, named_column(right)), types.BOOLEAN)
+
+
+def named_column(name: str) -> Column:
+    return column(NAMES.index(name[0]), name[2:])
+
+
+def conjunction(*parts: Expression) -> Expression:
+    return reduce(lambda a, b: Call("and", (a, b), types.BOOLEAN), parts)
+
+
+@pytest.mark.parametrize("first_fails", [False, True])
+def test_errors_are_those_of_the_tree(first_fails: bool) -> None:
+    chance = Random("errors")
+    equal = Call("=", (column(0, "s"), column(1, "s")), types.BOOLEAN)
+    inner = conjunction(equal, failing("A.k", "B.m")) if first_fails else equal
+    last = conjunction(
+        compared("B.s", "=", "C.s"), failing("C.k", "A.m"), compared("A.k", "<", "C.k")
+    )
+    sources = [
+        logical.Source(name, name, schema_of(name), RAW_TIME, Lifetime.INTERVAL) for name in "ABC"
+    ]
+    pairs = logical.Join(sources[0], sources[1], JoinKind.INNER, inner)
+    plan = logical.Join(pairs, sources[2], JoinKind.INNER, last)
+    values = [(0, 1, 5, 10), (0, 1, 2), ("x", "y")]
+    inputs = {
+        name: normal_form(random_elements(chance, Pattern.WEAK, 10, values)) for name in "ABC"
+    }
+    reference = Reference(plan, inputs)
+    joined = multi_way(choose(plan, "ELEMENTS"))
+    assert isinstance(joined, Join if first_fails else MultiJoin)
+    running = run(joined, inputs, chance)
+    assert normal_form(running.elements) == reference.result()
+    assert set(running.graph.context.errors) == set(reference.errors)
+    assert reference.errors
 
 
 def test_no_more_than_some_pairs_are_formed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

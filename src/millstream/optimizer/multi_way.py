@@ -3,9 +3,9 @@
     Join(Join(A, B), C) = MultiJoin(A, B, C)
 
 Conditions: inner joins only. An equality of two inputs becomes a link; any other part of a
-condition is tested as soon as what it reads is bound if it cannot fail, and on whole rows if it
-can. A part that can fail is then evaluated for fewer rows than in the tree: rows that other parts
-leave out cause no errors.
+condition is tested as soon as what it reads is bound. Parts that can fail, and those behind them,
+are tested on whole rows, in their order; a join that has such parts stays as it is below others,
+whose partners its errors do not wait for.
 It is worse where a binary join gives few of many pairs, which the tree keeps and this finds again.
 """
 
@@ -75,10 +75,12 @@ class _Rewriter:
         for part in self._parts(join):
             link = _link(part, places) if isinstance(part, JoinKey) else None
             condition = _equality(part) if isinstance(part, JoinKey) else part
-            if link is not None:
+            if failing or can_fail(condition):
+                failing.append(condition)
+            elif link is not None:
                 links.append(link)
             else:
-                (failing if can_fail(condition) else conditions).append(condition)
+                conditions.append(condition)
         whole = reduce(_and, failing) if failing else None
         return MultiJoin(sources, tuple(links), tuple(conditions), whole, areas=areas)
 
@@ -98,7 +100,9 @@ class _Rewriter:
         yield from conjuncts(join.condition)
 
     def _is_inner(self, side: PhysicalPlan) -> TypeGuard[Join]:
-        return isinstance(side, Join) and self._consumers[id(side)] == 1
+        if not isinstance(side, Join) or self._consumers[id(side)] > 1:
+            return False
+        return not any(map(can_fail, conjuncts(side.condition)))
 
 
 def _link(key: JoinKey, places: dict[tuple[str, str], int]) -> Link | None:

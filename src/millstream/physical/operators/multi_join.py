@@ -25,7 +25,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from millstream.logical.expressions import Expression
+from millstream.logical.expressions import Expression, conjuncts
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.areas.area import Area
@@ -54,8 +54,9 @@ from millstream.physical.operators.join import PAIRS, AreaChoice
 @dataclass(frozen=True)
 class MultiJoin(PhysicalPlan):
     """`conditions` cannot fail, and are tested as soon as they can be; `condition` is tested on
-    whole rows. `orders` has for each input the order of all of them that its new elements go
-    through. With an `interval`, they wait until the frontier has come so much further (G3's τ)."""
+    whole rows, up to the first part of it that does not hold. `orders` has for each input the
+    order of all of them that its new elements go through. With an `interval`, they wait until the
+    frontier has come so much further (G3's τ)."""
 
     sources: tuple[PhysicalPlan, ...]
     links: tuple[Link, ...] = ()
@@ -117,8 +118,7 @@ class MultiJoinOperator(Operator):
             [Tests(step.conditions, [schemas[i] for i in step.bound], context) for step in steps]
             for steps in self._steps
         ]
-        whole = [] if node.condition is None else [node.condition]
-        self._last_test = Tests(whole, schemas, context)
+        self._last_test = Tests(conjuncts(node.condition), schemas, context)
         self._scanned = 0
         self._touched_before = 0
         self._open()
