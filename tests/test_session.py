@@ -787,6 +787,11 @@ def test_a_query_shows_what_it_is() -> None:
         ({"engine": "spark"}, ms.NotYetError, 'engine "spark" is not built yet'),
         ({"engine": "steam"}, ms.QueryError, 'engine "steam" does not exist'),
         ({"on_error": "weep"}, ms.QueryError, 'on_error is "skip" or "stop", not "weep"'),
+        (
+            {"approach": "crab"},
+            ms.QueryError,
+            'approach is "hybrid", "intervals" or "signed", not "crab"',
+        ),
     ],
 )
 def test_sessions_that_cannot_be(
@@ -932,3 +937,17 @@ def test_values_are_taken_whole_or_refused(data: object, schema: str, message: s
     with pytest.raises(ms.DataError) as error:
         ms.Session().stream("s", data, "t", schema={"t": "BIGINT", "v": schema})
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("approach", ["hybrid", "intervals", "signed"])
+def test_every_approach_gives_the_same_answer(approach: str) -> None:
+    session = ms.Session(approach=approach)
+    session.stream("s", [{"t": t, "x": t % 3} for t in (1, 2, 4, 7)], time="t")
+    query = session.sql("SELECT x, COUNT(*) AS n FROM s WINDOW(RANGE 4) GROUP BY x")
+    expected = ms.Session("reference")
+    expected.stream("s", [{"t": t, "x": t % 3} for t in (1, 2, 4, 7)], time="t")
+    assert query.run() == expected.sql(str(query._entry.text)).run()
+    running = query.start()
+    running.wait(timeout=30)
+    assert running.results().num_rows == query.run().num_rows
+    assert query.snapshot(4) == expected.sql(str(query._entry.text)).snapshot(4)

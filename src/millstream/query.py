@@ -152,9 +152,9 @@ class Query:
     @cached_property
     def physical_plan(self) -> PhysicalPlan:
         """The operators that the local engine runs."""
-        from millstream.optimizer.choice import choose
+        from millstream.optimizer.choice import Approach, Choices, choose
 
-        return choose(self.plan, self.emit)
+        return choose(self.plan, self.emit, Choices(approach=Approach(self._session.approach)))
 
     def _context(self) -> Context:
         from millstream.physical.expressions import Draws
@@ -215,7 +215,7 @@ class Query:
         from millstream.optimizer.choice import choose
 
         context = self._context()
-        plan = choose(self.plan, emit="ELEMENTS")
+        plan = choose(self.plan, emit="ELEMENTS")  # whatever the approach: nothing may wait
         batch = bounded.answer_at(plan, context, inputs, instant)
         self._note_errors(context.errors)
         if instant < context.beginning:

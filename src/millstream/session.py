@@ -69,10 +69,17 @@ class Session:
 
     `strict` turns state that grows for ever into an error; `on_error="stop"` ends a query at the
     first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
+    `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
+    does not know the end of a row waits for it) or "signed" (every end is an element of its own).
     """
 
     def __init__(
-        self, engine: str = "local", *, strict: bool = False, on_error: str = "skip"
+        self,
+        engine: str = "local",
+        *,
+        strict: bool = False,
+        on_error: str = "skip",
+        approach: str = "hybrid",
     ) -> None:
         if engine == "spark":
             raise NotYetError(
@@ -84,9 +91,12 @@ class Session:
             )
         if on_error not in ("skip", "stop"):
             raise QueryError(f'on_error is "skip" or "stop", not "{on_error}"')
+        if approach not in ("hybrid", "intervals", "signed"):
+            raise QueryError(f'approach is "hybrid", "intervals" or "signed", not "{approach}"')
         self.engine = engine
         self.strict = strict
         self.on_error = on_error
+        self.approach = approach
         self.catalog = Catalog()
         self.queries: dict[str, Query] = {}
         self.clock = Clock()

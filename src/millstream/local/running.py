@@ -24,7 +24,7 @@ from millstream.local.sources import Reader
 from millstream.local.worker import Policy, Worker
 from millstream.logical.analysis import given_anew
 from millstream.logical.plan import Plan, Source
-from millstream.optimizer.choice import Choices, choose
+from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import merged
 from millstream.physical.operator import PhysicalPlan
 from millstream.records import Records
@@ -56,12 +56,13 @@ class Running:
         snapshots: bool,
         clock: Clock,
         note_state: Callable[[str], None],
+        approach: str,
     ) -> None:
         self.name = name
         self._clock = clock
         self._began = clock.ticks()
         self._note_state = note_state
-        self._plan = chosen_plan(plan, emit, origins)
+        self._plan = chosen_plan(plan, emit, origins, Approach(approach))
         self._form = AnswerForm(plan.schema, plan.domain, emit == "CHANGES", given_anew(plan))
         self._keeps_all = sink is None
         kept = None
@@ -245,7 +246,10 @@ class Running:
 
 
 def chosen_plan(
-    plan: Plan, emit: str, origins: Mapping[str, tuple[Stream, Records | Origin]]
+    plan: Plan,
+    emit: str,
+    origins: Mapping[str, tuple[Stream, Records | Origin]],
+    approach: Approach,
 ) -> PhysicalPlan:
     """The operators for these sources: those with a delay come out of order, unless they are
     held."""
@@ -257,7 +261,7 @@ def chosen_plan(
         or not stream.delay
         or is_held(stream, (source for source in sources if source.stream == name))
     )
-    return choose(plan, emit, Choices(ordered=ordered))
+    return choose(plan, emit, Choices(ordered, approach))
 
 
 def has_state(plan: PhysicalPlan) -> bool:

@@ -66,6 +66,7 @@ def start(
         snapshots=snapshots,
         clock=session.clock,
         note_state=query.note_state,
+        approach=session.approach,
     )
 
 
