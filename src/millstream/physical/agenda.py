@@ -21,6 +21,8 @@ import numpy as np
 
 from millstream.physical.batch import NEVER, Ints, State
 
+_FEW = 256  # events
+
 
 class Agenda(ABC):
     """`words` is how many an event has beside its time."""
@@ -109,7 +111,8 @@ class Calendar(Agenda):
 
     The width doubles when there are more than `partitions`: so it finds out by itself how far
     ahead events lie. More partitions mean less to sort at a time, and more pieces to keep (G5
-    compares 10 and 50).
+    compares 10 and 50). A large partition that the frontier has entered becomes a calendar of its
+    own, with narrower ones, so that its events are not looked at again and again.
     """
 
     def __init__(self, words: int, partitions: int = 64) -> None:
@@ -117,19 +120,25 @@ class Calendar(Agenda):
         self._width = 1
         self._most = partitions
         self._partitions: dict[int, list[Ints]] = {}
+        self._near: Calendar | None = None  # what lies before `near_until`
+        self._near_until = NEVER
         self._queue = Queue(words)
         self._queued = NEVER  # the largest time in the queue so far
         self._overdue: list[Ints] = []  # came when the frontier had passed them
         self._passed = NEVER + 1
-        self._length = 0
+        self._length = 0  # of partitions and what is overdue
+
+    def _parts(self) -> list[Agenda]:
+        return [self._queue] if self._near is None else [self._queue, self._near]
 
     def __len__(self) -> int:
-        return self._length + len(self._queue)
+        return self._length + sum(map(len, self._parts()))
 
     @property
     def nbytes(self) -> int:
         pieces = (piece for pieces in self._partitions.values() for piece in pieces)
-        return self._queue.nbytes + sum(piece.nbytes for piece in (*pieces, *self._overdue))
+        own = sum(piece.nbytes for piece in (*pieces, *self._overdue))
+        return own + sum(part.nbytes for part in self._parts())
 
     def add(self, times: Ints, words: Sequence[Ints]) -> None:
         if not len(times):
@@ -139,17 +148,29 @@ class Calendar(Agenda):
             self._queued = int(times[-1])
             return
         events = np.stack([times, *words])
-        self._length += len(times)
-        ahead = times >= self._passed
-        if not ahead.all():
-            self._overdue.append(events[:, ~ahead])
-            events, times = events[:, ahead], times[ahead]
-            if not len(times):
-                return
+        for near, place in ((events[0] < self._passed, self._add_overdue),
+                            (events[0] < self._near_until, self._add_near)):  # fmt: skip
+            if near.any():
+                place(events[:, near])
+                events = events[:, ~near]
+        if events.shape[1]:
+            self._add_ahead(events)
+
+    def _add_overdue(self, events: Ints) -> None:
+        self._overdue.append(events)
+        self._length += events.shape[1]
+
+    def _add_near(self, events: Ints) -> None:
+        assert self._near is not None
+        self._near.add(events[0], list(events[1:]))
+
+    def _add_ahead(self, events: Ints) -> None:
+        self._length += events.shape[1]
+        times = events[0]
         self._widen(int(times.min()), int(times.max()))
         numbers = times // self._width
         if numbers.min() == numbers.max():
-            self._partitions.setdefault(int(numbers[0]), []).append(events)
+            self._put(int(numbers[0]), events)
             return
         order = np.argsort(numbers, kind="stable")
         numbers, events = numbers[order], events[:, order]
@@ -159,7 +180,14 @@ class Calendar(Agenda):
             np.split(events, cuts, axis=1),
             strict=True,
         ):
-            self._partitions.setdefault(number, []).append(piece.copy())
+            self._put(number, piece.copy())
+
+    def _put(self, number: int, piece: Ints) -> None:
+        pieces = self._partitions.setdefault(number, [])
+        if pieces and pieces[-1].shape[1] < _FEW:  # no heaps of tiny pieces
+            pieces[-1] = np.concatenate([pieces[-1], piece], axis=1)
+        else:
+            pieces.append(piece)
 
     def _widen(self, first: int, last: int) -> None:
         """Make partitions so wide that the new events and the old ones need few of them."""
@@ -173,26 +201,46 @@ class Calendar(Agenda):
             self._partitions = halved
 
     def due(self, frontier: int) -> Ints:
-        last = frontier // self._width
-        taken, self._overdue = self._overdue, []
         self._passed = max(self._passed, frontier)
+        taken, self._overdue = self._overdue, []
+        taken += self._due_partitions(frontier)
+        self._length -= sum(events.shape[1] for events in taken)
+        looked_at = sum(part.touched for part in self._parts())
+        taken += [events for part in self._parts() if (events := part.due(frontier)).shape[1]]
+        self.touched += sum(part.touched for part in self._parts()) - looked_at
+        match taken:
+            case []:
+                return np.empty((self.words + 1, 0), np.int64)
+            case [events]:
+                in_order = bool((events[0, 1:] >= events[0, :-1]).all())
+            case _:
+                events, in_order = np.concatenate(taken, axis=1), False
+        return events if in_order else events[:, np.argsort(events[0], kind="stable")]
+
+    def _due_partitions(self, frontier: int) -> list[Ints]:
+        """Take out what is due in partitions; what is left of a large one goes to `near`."""
+        last = frontier // self._width
+        taken = []
         for number in [n for n in self._partitions if n <= last]:
             events = np.concatenate(self._partitions.pop(number), axis=1)
             self.touched += events.shape[1]
             if number == last:
                 is_due = events[0] < frontier
-                if not is_due.all():
-                    self._partitions[number] = [events[:, ~is_due]]
-                events = events[:, is_due]
+                events, left = events[:, is_due], events[:, ~is_due]
+                if left.shape[1] > max(_FEW, events.shape[1]):
+                    self._open(left, (last + 1) * self._width)
+                elif left.shape[1]:
+                    self._partitions[number] = [left]
             taken.append(events)
-        queued = self._queue.due(frontier)
-        self.touched += queued.shape[1]
-        if not taken:
-            return queued
-        events = np.concatenate([queued, *taken], axis=1)
-        self._length -= events.shape[1] - queued.shape[1]
-        return events[:, np.argsort(events[0], kind="stable")]
+        return taken
+
+    def _open(self, events: Ints, until: int) -> None:
+        self._near = self._near or Calendar(self.words, self._most)
+        self._near_until = until
+        self._length -= events.shape[1]
+        self._add_near(events)
 
     def pending(self) -> list[Ints]:
         pieces = (piece for pieces in self._partitions.values() for piece in pieces)
-        return [*self._queue.pending(), *self._overdue, *pieces]
+        parts = (piece for part in self._parts() for piece in part.pending())
+        return [*parts, *self._overdue, *pieces]

@@ -84,6 +84,10 @@ class Area(ABC):
         """The codes of all elements."""
 
     @abstractmethod
+    def live_codes(self) -> Ints:
+        """The codes that elements have, each once, in ascending order."""
+
+    @abstractmethod
     def renumber(self, renumbered: Ints) -> None:
         """Codes have changed: the new one by the old one."""
 
@@ -111,6 +115,15 @@ class Area(ABC):
         batch = Batch.of(state["rows"], state["start"], state["end"], state["weight"])
         self.insert(state["code"], batch)
         self._expired = state["expired"]
+
+
+def newest_renumbered(newest: Ints, renumbered: Ints) -> Ints:
+    """The heads of chains by code, for the new codes: links do not change."""
+    kept = np.flatnonzero(renumbered[: len(newest)] >= 0)
+    kept = kept[kept < len(renumbered) - 1]
+    heads = np.full(max(64, len(kept)), -1, np.int64)
+    heads[renumbered[kept]] = newest[kept]
+    return heads
 
 
 def slots_or_slice(first: int, count: int, capacity: int) -> Ints | slice:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.time import INFINITY
-from millstream.physical.areas.area import Area, Probing
+from millstream.physical.areas.area import Area, Probing, newest_renumbered
 from millstream.physical.batch import NEVER, Batch, Ints
 from millstream.physical.kernels.calendar import (
     close_elements,
@@ -57,6 +57,11 @@ class Chains:
             more = max(codes, 2 * len(self.newest)) - len(self.newest)
             self.newest = np.append(self.newest, np.full(more, -1))
 
+    def renumber(self, places: Ints, renumbered: Ints) -> None:
+        """These places are in use; codes have changed, the new one by the old one."""
+        self.code[places] = renumbered[self.code[places]]
+        self.newest = newest_renumbered(self.newest, renumbered)
+
     def grow(self, capacity: int) -> None:
         more = np.full(capacity - len(self.code), -1, np.int64)
         self.code = np.append(self.code, more)
@@ -82,6 +87,7 @@ class Calendar(Area):
         self._by_key = Chains(64)
         self._by_row = Chains(64)
         self._width = 1
+        self._first_end = INFINITY  # of all that came
         self._due = np.full(partitions, -1, np.int64)  # the first place of each partition
         self._next_due = np.append(np.arange(1, 64), -1)
         self._free = 0
@@ -171,18 +177,18 @@ class Calendar(Area):
     def _tidy(self) -> None:
         super()._tidy()
         if self._closing is not None and self._row_keys.is_stale:
-            places = np.flatnonzero(self._alive)
-            codes = self._by_row.code[places]
-            renumbered = self._row_keys.keep(np.unique(codes))
-            self._by_row = Chains(len(self._start))
-            self._by_row.link(places, renumbered[codes])
+            places = self.slots()
+            used = np.zeros(self._row_keys.count, np.bool_)
+            used[self._by_row.code[places]] = True
+            self._by_row.renumber(places, self._row_keys.keep(np.flatnonzero(used)))
 
     def _widen(self, ends: Ints) -> None:
         """Make partitions so wide that all ends lie within one round of them."""
         finite = ends[ends < INFINITY]
         if not len(finite):
             return
-        last, first = int(finite.max()), max(self._expired, int(finite.min()))
+        self._first_end = min(self._first_end, int(finite.min()))
+        last, first = int(finite.max()), max(self._expired, self._first_end)
         width = self._width
         while (last - first) // width >= len(self._due) - 1:
             width *= 2
@@ -212,6 +218,8 @@ class Calendar(Area):
             return
         first = self._expired // self._width if self._expired != NEVER else self._earliest()
         last = min(frontier // self._width, first + len(self._due))
+        if frontier - self._expired < self._width:
+            last -= 1  # what the frontier is in waits, so that nothing is looked at again and again
         if last < first:
             return
         self._free, dropped, touched = expire_partitions(
@@ -237,9 +245,8 @@ class Calendar(Area):
     def codes(self) -> Ints:
         return self._by_key.code[self.slots()]
 
+    def live_codes(self) -> Ints:
+        return np.flatnonzero(self._by_key.newest >= 0)
+
     def renumber(self, renumbered: Ints) -> None:
-        places = self.slots()
-        codes = renumbered[self._by_key.code[places]]
-        by_key = Chains(len(self._start))
-        by_key.link(places, codes)
-        self._by_key = by_key
+        self._by_key.renumber(self.slots(), renumbered)

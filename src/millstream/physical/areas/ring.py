@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from millstream.physical.areas.area import Area, Probing, slots_or_slice
+from millstream.physical.areas.area import Area, Probing, newest_renumbered, slots_or_slice
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.kernels.ring import (
     CODE,
@@ -23,6 +23,7 @@ from millstream.physical.kernels.ring import (
     first_alive,
     probe_all,
     probe_chains,
+    recode,
 )
 
 
@@ -107,7 +108,9 @@ class Ring(Area):
         codes: Ints = self._elements[self.slots(), CODE]
         return codes
 
+    def live_codes(self) -> Ints:
+        return np.flatnonzero(self._newest >= self._base) if len(self) else np.empty(0, np.int64)
+
     def renumber(self, renumbered: Ints) -> None:
-        slots, capacity = self.slots(), len(self._elements)
-        self._store.move(slots, capacity)
-        self._relink(renumbered[self.codes()], slots, capacity)
+        recode(self._base, self._stop, self._elements, renumbered)
+        self._newest = newest_renumbered(self._newest, renumbered)

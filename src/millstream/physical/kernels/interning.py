@@ -14,14 +14,36 @@ Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
 _FINAL = np.uint64(32)
+_LINE = np.uint64(3)  # 2³ entries of a table are a line of the cache
+_IN_LINE = np.uint64(7)
+_TOP = np.uint64(61)
+_STEP = np.uint64(9)  # odd, so that it gets everywhere; to the next line, since keys fill them
 
 
 @njit(cache=True, inline="always")
 def _mix(state: np.uint64, word: np.uint64) -> np.uint64:
     state = (state ^ word) * _MULTIPLIER
     return state ^ (state >> _SHIFT)
+
+
+@njit(cache=True, inline="always")
+def _home(words: Ints, i: int) -> np.uint64:
+    """Where column i of words belongs. Keys that follow each other lie in one line of the cache:
+    numbers are often given out in order, and a table may be much larger than the cache."""
+    last = len(words) - 1
+    if last < 0:
+        return np.uint64(0)
+    state = np.uint64(0)
+    for k in range(last):
+        state = _mix(state, np.uint64(words[k, i]))
+    word = np.uint64(words[last, i])
+    state = _mix(state, word >> _LINE)
+    line = state * _SECOND  # bits that differ only high up in a word come down
+    line ^= line >> _FINAL
+    return (line << _LINE) | ((word ^ (line >> _TOP)) & _IN_LINE)
 
 
 @njit(cache=True)
@@ -31,10 +53,7 @@ def intern_words(words: Ints, keys: Ints, table: Ints, count: int, add: bool, co
     width, length = words.shape
     mask = np.uint64(len(table) - 1)
     for i in range(length):
-        state = np.uint64(0)
-        for k in range(width):
-            state = _mix(state, np.uint64(words[k, i]))
-        place = (state ^ (state >> _FINAL)) & mask
+        place = _home(words, i) & mask
         found = -1
         while table[place] != 0:
             code = table[place] - 1
@@ -46,7 +65,7 @@ def intern_words(words: Ints, keys: Ints, table: Ints, count: int, add: bool, co
             if same:
                 found = code
                 break
-            place = (place + np.uint64(1)) & mask
+            place = (place + _STEP) & mask
         if found < 0 and add:
             found = count
             for k in range(width):
@@ -63,12 +82,9 @@ def fill_word_table(keys: Ints, count: int, table: Ints) -> None:
     width = keys.shape[0]
     mask = np.uint64(len(table) - 1)
     for code in range(count):
-        state = np.uint64(0)
-        for k in range(width):
-            state = _mix(state, np.uint64(keys[k, code]))
-        place = (state ^ (state >> _FINAL)) & mask
+        place = _home(keys, code) & mask
         while table[place] != 0:
-            place = (place + np.uint64(1)) & mask
+            place = (place + _STEP) & mask
         table[place] = code + 1
 
 

@@ -162,6 +162,14 @@ def _doubled(array: Ints) -> Ints:
 
 
 @njit(cache=True)
+def recode(base: int, stop: int, elements: Ints, renumbered: Ints) -> None:
+    """Give elements the new codes of their old ones."""
+    mask = len(elements) - 1
+    for number in range(base, stop):
+        elements[number & mask, CODE] = renumbered[elements[number & mask, CODE]]
+
+
+@njit(cache=True)
 def first_alive(base: int, stop: int, elements: Ints, frontier: int) -> int:
     """The first element that ends after the frontier."""
     mask = len(elements) - 1
