@@ -79,7 +79,6 @@ def intern_words(words: Ints, keys: Ints, table: Ints, count: int, add: bool, co
 @njit(cache=True)
 def fill_word_table(keys: Ints, count: int, table: Ints) -> None:
     """Enter the first `count` keys, all different, into an empty table."""
-    width = keys.shape[0]
     mask = np.uint64(len(table) - 1)
     for code in range(count):
         place = _home(keys, code) & mask
