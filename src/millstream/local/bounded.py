@@ -76,9 +76,9 @@ def answer(
 ) -> Batch:
     """All that the plan gives over the whole inputs."""
     given: list[Batch] = [Batch.empty(plan.types, NEVER)]
-    graph = Graph(plan, context, given.append)
+    graph = Graph(plan, context, lambda batch: given.append(batch.gathered()))
     for _ in feed_batches(graph, inputs, rows):
-        _gather(given)
+        pass
     finish(graph)
     return merged(given)
 
@@ -91,7 +91,7 @@ def answer_at(
     until = {
         name: r.slice(0, int(np.searchsorted(r.start, at, "right"))) for name, r in inputs.items()
     }
-    graph = Graph(plan, context, lambda batch: given.append(_holding(batch, at)))
+    graph = Graph(plan, context, lambda batch: given.append(_holding(batch, at).gathered()))
     for _ in feed_batches(graph, until, BATCH_ROWS):
         pass
     finish(graph, at + 1)
@@ -99,11 +99,4 @@ def answer_at(
 
 
 def _holding(batch: Batch, at: int) -> Batch:
-    held = batch.where((batch.start <= at) & (at < batch.end))
-    list(held.columns)
-    return held
-
-
-def _gather(batches: list[Batch]) -> None:
-    """Read what is lazy now: the state it refers to changes with the next batch."""
-    list(batches[-1].columns)
+    return batch.where((batch.start <= at) & (at < batch.end))

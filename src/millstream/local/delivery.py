@@ -54,7 +54,7 @@ class Delivery:
         """Take what the root gives. It is read now: its columns may refer to state."""
         batch = answers.cropped(batch, self._context.beginning)
         if len(batch):
-            list(batch.columns)
+            batch.gathered()
             self._gathered.append(batch)
 
     def keep(self, horizon: int) -> None:

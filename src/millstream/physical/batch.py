@@ -160,6 +160,12 @@ class Batch:
         """The same rows with other intervals; those whose interval is empty are left out."""
         return replace(self, start=start, end=end).where(start < end)
 
+    def gathered(self) -> Batch:
+        """The batch with all its columns read: whoever keeps it beyond the call that gave it must
+        do that, since the state that late columns refer to changes."""
+        list(self.columns)
+        return self
+
     def up_to(self, frontier: int) -> Batch:
         return self if frontier == self.frontier else replace(self, frontier=frontier)
 

@@ -30,7 +30,7 @@ class Waiting:
         waiting = batch.where(~passed)
         self._batch = waiting if len(waiting) else None
         if self._batch is not None:
-            list(self._batch.columns)  # gather now: what a lazy column refers to may change
+            self._batch.gathered()
         released = batch.where(passed)
         start = released.start
         if (start[1:] >= start[:-1]).all():
