@@ -146,7 +146,7 @@ class MultiJoinOperator(Operator):
         self._forget()
         least = self._frontiers.advance(port, batch.frontier)
         if len(batch):
-            self._new[port].append(batch)
+            self._new[port].append(batch.gathered())
         waits = least < INFINITY and least - self._evaluated < self._node.interval
         if waits:
             list(batch.columns)  # gather now: what a lazy column refers to may change
