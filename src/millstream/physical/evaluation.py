@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import Schema
-from millstream.physical.batch import Batch, Columns, LazyColumn, Mask
+from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, Mask
 from millstream.physical.expressions import compile_expression
 from millstream.physical.operator import Context, plain_rows
 
@@ -26,8 +26,11 @@ class Evaluation:
         ]
         self._columns = [keys.index(e.key) if isinstance(e, Column) else None for e in expressions]
 
-    def over(self, columns: Columns, length: int) -> tuple[Columns, Mask | None]:
-        """The values, and which rows failed: their values mean nothing. Errors are noted."""
+    def over(
+        self, columns: Columns, length: int, end: Ints | None = None
+    ) -> tuple[Columns, Mask | None]:
+        """The values, and which rows failed: their values mean nothing. Errors are noted, but not
+        of rows that end before time begins."""
         results: list[LazyColumn] = []
         failed: Mask | None = None
         for position, compiled in zip(self._columns, self._compiled, strict=True):
@@ -39,6 +42,8 @@ class Evaluation:
             if vector.failed is not None and vector.failed.any():
                 fresh = vector.failed if failed is None else vector.failed & ~failed
                 index = np.flatnonzero(fresh)
+                if end is not None:
+                    index = index[end[index] > self._context.beginning]
                 for row in plain_rows(columns, self._types, index):
                     self._context.fail(row, compiled.message(row))
                 failed = vector.failed if failed is None else failed | vector.failed
@@ -46,7 +51,7 @@ class Evaluation:
 
     def kept(self, batch: Batch) -> tuple[Columns, Batch]:
         """The values, and the batch they belong to: without the rows that failed."""
-        values, failed = self.over(batch.columns, len(batch))
+        values, failed = self.over(batch.columns, len(batch), batch.end)
         if failed is None:
             return values, batch
         index = np.flatnonzero(~failed)

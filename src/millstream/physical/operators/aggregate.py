@@ -84,12 +84,12 @@ class AggregateOperator(Operator):
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         self._forget()
-        given = [] if self._begun or self._node.keys else [self._begin()]
         self._add(batch)
-        if batch.frontier <= self._frontier:
-            return given
+        if batch.frontier <= max(self._frontier, self._silence):
+            return []
         self._frontier = batch.frontier
         steps = self._sweep.due(batch.frontier, self._keys.count)
+        given = [] if self._begun or self._node.keys else [self._begin(steps)]
         nothing = Batch.empty(self._node.types, self._reached)
         given.append(self._step(steps) if len(steps) else nothing)
         if batch.frontier == INFINITY and self._node.form is Form.INTERVALS:
@@ -104,8 +104,17 @@ class AggregateOperator(Operator):
             return self._frontier
         return int(min(self._since[self._present].min(initial=INFINITY), self._frontier))
 
-    def _begin(self) -> Batch:
-        """Without keys there is a row from the beginning of time, over nothing."""
+    @property
+    def _silence(self) -> int:
+        """Until when nothing is given: without keys, until the first input of the query is known,
+        or the end of all of them."""
+        if self._begun or self._node.keys:
+            return NEVER
+        return min(self._context.beginning, INFINITY - 1)
+
+    def _begin(self, steps: Steps) -> Batch:
+        """Without keys there is a row over nothing, from before time begins until the first step;
+        where that is at the beginning, the row is only for those who look back beyond it."""
         self._begun = True
         self._keys.encode((), 1)
         self._make_room()
@@ -115,7 +124,10 @@ class AggregateOperator(Operator):
             return Batch.empty(self._node.types, NEVER)
         first = np.zeros(1, np.int64)
         row = Columns.of(self._answer.rows(first))  # read now: the first step changes it
-        return Batch(row, first + NEVER, first + INFINITY, first + 1, NEVER)
+        end = INFINITY
+        if len(steps) and steps.step_time[0] == self._context.beginning:
+            end, self._present[0] = self._context.beginning, False
+        return Batch(row, first + NEVER, first + end, first + 1, NEVER)
 
     def _add(self, batch: Batch) -> None:
         values, batch = self._values.kept(batch)

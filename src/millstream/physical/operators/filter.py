@@ -35,6 +35,6 @@ class FilterOperator(Operator):
         self._predicate = predicate
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        (holds,), failed = self._predicate.over(batch.columns, len(batch))
+        (holds,), failed = self._predicate.over(batch.columns, len(batch), batch.end)
         mask = is_true(holds)
         return [batch.where(mask if failed is None else mask & ~failed)]
