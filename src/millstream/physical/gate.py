@@ -129,13 +129,12 @@ class Gate:
         """All changes before the frontier."""
         steps = self._sweep.due(frontier, len(self._cover))
         (ids,) = steps.words
-        row, time, change = swing(
+        row, time, change, gone = swing(
             steps.code, steps.time, steps.port, steps.delta, ids, steps.bounds,
             self._cover, self._count, self._first, self._size, self._following, self._leading,
             self.covered_passes,
         )  # fmt: skip
         if not self._shared:
-            gone = ids[(steps.port == 0) & (steps.delta < 0) & (steps.time == self._end[ids])]
             self._gone = np.concatenate([self._gone, gone])
         return Passed(row, time, change, self._end[row])
 

@@ -249,17 +249,30 @@ class KeySpace:
         self._rebuild(power_of_two(2 * self.count))
 
 
-def same_rows(column: pa.Array, a: Ints, b: Ints) -> Mask:
-    """Where two rows of a column are equal, NULL to NULL and bit for bit; rows that are equal in
-    SQL and yet differ (0.0 and -0.0) may count as different."""
-    equal: Mask
-    if is_plain(column.type):
-        values = view(column)
-        equal = values[a] == values[b]
-        valid = validity(column)
-        if valid is not None:
-            equal = (valid[a] & valid[b] & equal) | ~(valid[a] | valid[b])
-        return equal
-    words = np.stack(list(Words(column.type).nullable(column)))
-    equal = (words[:, a] == words[:, b]).all(axis=0)
-    return equal
+def differs_from_previous(column: pa.Array, first: Ints, before: pa.Array) -> Mask:
+    """Where a value is another than the one above it; at the places `first`, than that of `before`.
+
+    NULL is equal to NULL, and all is compared bit for bit: values that are equal in SQL and yet
+    differ (0.0 and -0.0) may count as different.
+    """
+    if not is_plain(column.type):
+        both = pa.concat_arrays([column, before])
+        words = np.stack(list(Words(column.type).nullable(both)))
+        rows, others = words[:, : len(column)], words[:, len(column) :]
+        different: Mask = (rows != np.roll(rows, 1, axis=1)).any(axis=0)
+        different[first] = (rows[:, first] != others).any(axis=0)
+        return different
+    different = _differs(view(column), first, view(before))
+    valid, others_valid = validity(column), validity(before)
+    if valid is not None or others_valid is not None:
+        known = np.ones(len(column), np.bool_) if valid is None else valid
+        were = np.ones(len(before), np.bool_) if others_valid is None else others_valid
+        different = (different & known) | _differs(known, first, were)
+    return different
+
+
+def _differs(values: NDArray[Any], first: Ints, before: NDArray[Any]) -> Mask:
+    different = np.empty(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=different[1:])
+    different[first] = values[first] != before
+    return different

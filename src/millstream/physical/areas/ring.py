@@ -15,14 +15,12 @@ from millstream.physical.areas.area import Area, Probing, newest_renumbered, slo
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.kernels.ring import (
     CODE,
-    END,
-    START,
-    WEIGHT,
     WIDTH,
     append,
     first_alive,
     probe_all,
     probe_chains,
+    read_times,
     recode,
 )
 
@@ -101,8 +99,8 @@ class Ring(Area):
         return np.arange(self._base, self._stop) & (len(self._elements) - 1)
 
     def times(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
-        taken = self._elements[slots]
-        return taken[:, START], taken[:, END], taken[:, WEIGHT]
+        start, end, weight = read_times(slots, self._elements)
+        return start, end, weight
 
     def codes(self) -> Ints:
         codes: Ints = self._elements[self.slots(), CODE]

@@ -24,26 +24,27 @@ def swing(
     following: Ints,
     leading: Ints,
     covered_passes: bool,
-) -> tuple[Ints, Ints, Ints]:
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Go through the steps of each group: events of port 0 change how often row `ids` is there, of
     port 1 by how much the group is covered.
 
     The size[g] rows of group g that are there are a list from first[g] through following (and back
-    through leading). Gives the rows, times and changes of what passes.
+    through leading). Gives the rows, times and changes of what passes, and the rows that went.
     """
     room = 2 * len(groups) + 16
     rows = np.empty(room, np.int64)
     when = np.empty(room, np.int64)
     change = np.empty(room, np.int64)
-    step, length = 0, 0
+    gone = np.empty(len(groups), np.int64)
+    step, length, went = 0, 0, 0
     while True:
-        step, length = _swing_steps(
+        step, length, went = _swing_steps(
             groups, times, ports, deltas, ids, bounds,
             cover, count, first, size, following, leading, covered_passes,
-            rows, when, change, step, length,
+            rows, when, change, gone, step, length, went,
         )  # fmt: skip
         if step == len(bounds) - 1:
-            return rows[:length], when[:length], change[:length]
+            return rows[:length], when[:length], change[:length], gone[:went]
         # No loop may assign its own arrays anew: that makes it several times slower.
         needed = length + 2 * (bounds[step + 1] - bounds[step]) + size[groups[bounds[step]]]
         room = max(2 * room, needed)
@@ -68,9 +69,11 @@ def _swing_steps(
     rows: Ints,
     when: Ints,
     change: Ints,
+    gone: Ints,
     step: int,
     length: int,
-) -> tuple[int, int]:
+    went: int,
+) -> tuple[int, int, int]:
     """From one step on, until there may be no room for what the next one gives."""
     while step < len(bounds) - 1:
         begin, stop = bounds[step], bounds[step + 1]
@@ -106,6 +109,8 @@ def _swing_steps(
                         leading[first[group]] = row
                     first[group] = row
                 elif before != 0 and count[row] == 0:
+                    gone[went] = row
+                    went += 1
                     size[group] -= 1
                     if leading[row] >= 0:
                         following[leading[row]] = following[row]
@@ -120,7 +125,7 @@ def _swing_steps(
                 length += 1
                 row = following[row]
         step += 1
-    return step, length
+    return step, length, went
 
 
 @njit(cache=True)

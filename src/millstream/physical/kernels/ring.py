@@ -170,6 +170,23 @@ def recode(base: int, stop: int, elements: Ints, renumbered: Ints) -> None:
 
 
 @njit(cache=True)
+def read_times(places: Ints, elements: Ints) -> tuple[Ints, Ints, Ints]:
+    """The starts, ends and weights of elements."""
+    count = len(places)
+    start, end, weight = (
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+    )
+    for i in range(count):
+        place = places[i]
+        start[i] = elements[place, START]
+        end[i] = elements[place, END]
+        weight[i] = elements[place, WEIGHT]
+    return start, end, weight
+
+
+@njit(cache=True)
 def first_alive(base: int, stop: int, elements: Ints, frontier: int) -> int:
     """The first element that ends after the frontier."""
     mask = len(elements) - 1

@@ -29,7 +29,7 @@ from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.calls import Calls, empty_value
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.steps import previous_steps, running_counts
-from millstream.physical.keys import KeySpace, same_rows
+from millstream.physical.keys import KeySpace, differs_from_previous
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.store import RowStore
@@ -180,21 +180,20 @@ class AggregateOperator(Operator):
         # The rows before: those at hand when the batch came, then those after each step.
         before = np.where(previous < 0, np.cumsum(previous < 0) - 1, len(first) + previous)
         after = len(first) + np.arange(len(codes))
-        columns = [
-            pa.concat_arrays([stored, answer.values])
-            for stored, answer in zip(self._answer.rows(codes[first]), answers, strict=True)
-        ]
-        had_row = np.concatenate([self._present[codes[first]], has_row])[before]
+        had_row = np.append(False, has_row[:-1])
+        had_row[first] = self._present[codes[first]]
         changed = had_row != has_row
         both = had_row & has_row
-        for column in columns:
-            changed |= both & ~same_rows(column, before, after)
+        columns = []
+        for stored, answer in zip(self._answer.rows(codes[first]), answers, strict=True):
+            changed |= both & differs_from_previous(answer.values, first, stored)
+            columns.append(pa.concat_arrays([stored, answer.values]))
         index = np.flatnonzero(changed)
         given = self._given(
             codes[index], times[index], before[index], after[index],
             had_row[index], has_row[index], columns,
         )  # fmt: skip
-        last = np.append(np.flatnonzero(previous < 0)[1:] - 1, len(codes) - 1)
+        last = np.append(first[1:] - 1, len(codes) - 1)
         self._answer.put(codes[last], [gather(answer.values, last) for answer in answers])
         self._present[codes[last]] = has_row[last]
         return given.up_to(self._reached)

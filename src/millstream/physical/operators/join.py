@@ -245,7 +245,7 @@ class Pairs:
     failed: Sequence[Pairs] = ()
 
     def tested(self, condition: Evaluation, columns: Columns, failed: list[Pairs]) -> Pairs:
-        """The pairs that satisfy one more part of the condition; what fails is added to `failed`."""
+        """The pairs that satisfy one more part of the condition; what fails goes to `failed`."""
         (holds,), bad = condition.over(columns, len(self.mine))
         mask = is_true(holds)
         if bad is None:

@@ -10,13 +10,14 @@ there; with keys, of each group.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, total_ordering
 from typing import Any
 
 import numpy as np
+from sortedcontainers import SortedList
 
 from millstream.logical.elements import Row
 from millstream.logical.expressions import Expression
@@ -48,6 +49,9 @@ class TopN(PhysicalPlan):
         return TopNOperator(self, context)
 
 
+Entry = tuple[Any, ...]  # the place in an order, and the code of the row
+
+
 @total_ordering
 class Descending:
     """A key that is ordered the other way round."""
@@ -64,20 +68,42 @@ class Descending:
         return bool(other.key < self.key)
 
 
+def _place(value: object, descending: bool) -> tuple[Any, Any]:
+    """Where a value stands, as a pair that is compared without code of ours where it is a number:
+    whether it is NaN, which is larger than all numbers, and its key."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, float):
+        if value != value:
+            return not descending, 0
+        return descending, -value if descending else value
+    if isinstance(value, int):
+        return 0, -value if descending else value
+    if isinstance(value, Decimal):
+        return 0, value.copy_negate() if descending else value
+    key = order_key(value)
+    return 0, Descending(key) if descending else key
+
+
 class Ranked:
-    """The rows of a group: (place in the order, code), sorted; and those of them on top."""
+    """The rows of a group, sorted, each as its place in the order and its code; and those of them
+    on top."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[Any, int]] = []
+        self.rows = SortedList()
         self.top: dict[int, int] = {}
+        self.last: Entry | None = None  # on top, where there is no room for more
 
     def first(self, limit: int, counts: Ints) -> dict[int, int]:
         top: dict[int, int] = {}
-        for _, code in self.rows:
-            if limit <= 0:
-                break
+        self.last = None
+        for entry in self.rows:
+            code = entry[-1]
             top[code] = min(int(counts[code]), limit)
             limit -= top[code]
+            if limit <= 0:
+                self.last = entry
+                break
         return top
 
 
@@ -88,7 +114,7 @@ class TopNOperator(Operator):
         self._values = Evaluation([*order, *node.keys], node.input.schema, context)
         self._value_types = [expression.type for expression in (*order, *node.keys)]
         self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
-        self._places: list[tuple[Row, Any]] = []  # group and place in its order, by code
+        self._places: list[tuple[Row, Entry]] = []  # group and place in its order, by code
         self._groups: dict[Row, Ranked] = {}
         self._levels = np.zeros(64, np.int64)  # how often each row is there, by code
         self._frontier = NEVER
@@ -115,17 +141,18 @@ class TopNOperator(Operator):
         values, _ = self._values.over(rows, len(fresh))
         plain = plain_rows(Columns(list(values.lazy)), self._value_types, np.arange(len(fresh)))
         keys = len(self._node.order)
-        self._places += [(row[keys:], self._rank(row[:keys])) for row in plain]
+        self._places += [
+            (row[keys:], (*self._rank(row[:keys]), code)) for code, row in enumerate(plain, known)
+        ]
         if len(self._levels) < self._multiset.keys.count:
             more = max(self._multiset.keys.count, 2 * len(self._levels)) - len(self._levels)
             self._levels = np.append(self._levels, np.zeros(more, np.int64))
 
     def _rank(self, values: Row) -> tuple[Any, ...]:
-        return tuple(
-            ((value is None) != sort.nulls_first, Descending(key) if sort.descending else key)
-            for value, sort in zip(values, self._node.order, strict=True)
-            for key in [order_key(value)]
-        )
+        rank: list[Any] = []
+        for value, sort in zip(values, self._node.order, strict=True):
+            rank += ((value is None) != sort.nulls_first, *_place(value, sort.descending))
+        return tuple(rank)
 
     def _changes(self, frontier: int) -> Iterator[tuple[int, int, int]]:
         """(code, time, change) of the rows on top, instant by instant."""
@@ -134,9 +161,11 @@ class TopNOperator(Operator):
         order = np.argsort(times, kind="stable")
         touched: dict[Row, Ranked] = {}
         for position, j in enumerate(order.tolist()):
-            group, place = self._places[int(codes[j])]
-            ranked = touched[group] = self._groups.setdefault(group, Ranked())
-            self._move(ranked, (place, int(codes[j])), int(counts[0, j]))
+            group, entry = self._places[codes[j]]
+            ranked = self._groups.get(group) or self._groups.setdefault(group, Ranked())
+            self._move(ranked, entry, int(counts[0, j]))
+            if ranked.last is None or entry <= ranked.last:
+                touched[group] = ranked
             time = int(times[j])
             if position + 1 == len(order) or times[order[position + 1]] != time:
                 for group, ranked in touched.items():
@@ -145,12 +174,12 @@ class TopNOperator(Operator):
                         del self._groups[group]
                 touched = {}
 
-    def _move(self, ranked: Ranked, entry: tuple[Any, int], count: int) -> None:
-        code = entry[1]
+    def _move(self, ranked: Ranked, entry: Entry, count: int) -> None:
+        code = entry[-1]
         if self._levels[code] == 0 and count > 0:
-            insort(ranked.rows, entry)
+            ranked.rows.add(entry)
         elif self._levels[code] > 0 and count == 0:
-            del ranked.rows[bisect_left(ranked.rows, entry)]
+            ranked.rows.remove(entry)
         self._levels[code] = count
 
     def _moved(self, ranked: Ranked) -> Iterator[tuple[int, int]]:
@@ -167,11 +196,15 @@ class TopNOperator(Operator):
             return
         kept = np.flatnonzero(renumbered[:-1] >= 0)
         self._levels = np.append(self._levels[kept], np.zeros(64, np.int64))
-        self._places = [self._places[code] for code in kept.tolist()]
+        kept_places = (self._places[code] for code in kept.tolist())
+        self._places = [
+            (group, (*entry[:-1], code)) for code, (group, entry) in enumerate(kept_places)
+        ]
         for ranked in self._groups.values():
-            ranked.rows = [(place, int(renumbered[code])) for place, code in ranked.rows]
-            ranked.rows.sort()
-            ranked.top = {int(renumbered[code]): n for code, n in ranked.top.items()}
+            ranked.rows = SortedList(
+                self._places[renumbered[entry[-1]]][1] for entry in ranked.rows
+            )
+            ranked.top = ranked.first(self._node.limit, self._levels)
 
     @property
     def rows(self) -> int:
@@ -198,8 +231,7 @@ class TopNOperator(Operator):
         self._place(0)
         self._levels, self._frontier = state["levels"], state["frontier"]
         for code in np.flatnonzero(self._levels).tolist():
-            group, place = self._places[code]
-            self._groups.setdefault(group, Ranked()).rows.append((place, code))
+            group, entry = self._places[code]
+            self._groups.setdefault(group, Ranked()).rows.add(entry)
         for ranked in self._groups.values():
-            ranked.rows.sort()
             ranked.top = ranked.first(self._node.limit, self._levels)
