@@ -28,7 +28,8 @@ from millstream.physical.arrays import gather
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.calls import Calls, empty_value
 from millstream.physical.evaluation import Evaluation
-from millstream.physical.kernels.steps import previous_steps, running_counts
+from millstream.physical.kernels.rows_of_groups import ended_rows, signed_rows
+from millstream.physical.kernels.steps import running_counts
 from millstream.physical.keys import KeySpace, differs_from_previous
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.pointwise import Form
@@ -172,27 +173,19 @@ class AggregateOperator(Operator):
 
     def _step(self, steps: Steps) -> Batch:
         """The rows that change: each step's row against the one before it."""
-        codes, times = steps.step_code, steps.step_time
+        codes = steps.step_code
         answers = self._calls.step(steps)
         has_row = self._has_row(steps, codes, answers)
-        previous = previous_steps(codes)
-        first = np.flatnonzero(previous < 0)
-        # The rows before: those at hand when the batch came, then those after each step.
-        before = np.where(previous < 0, np.cumsum(previous < 0) - 1, len(first) + previous)
-        after = len(first) + np.arange(len(codes))
+        first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))  # step of each group
         had_row = np.append(False, has_row[:-1])
         had_row[first] = self._present[codes[first]]
         changed = had_row != has_row
         both = had_row & has_row
-        columns = []
+        columns = []  # the rows at hand before the batch, then those after each step
         for stored, answer in zip(self._answer.rows(codes[first]), answers, strict=True):
             changed |= both & differs_from_previous(answer.values, first, stored)
             columns.append(pa.concat_arrays([stored, answer.values]))
-        index = np.flatnonzero(changed)
-        given = self._given(
-            codes[index], times[index], before[index], after[index],
-            had_row[index], has_row[index], columns,
-        )  # fmt: skip
+        given = self._given(codes, steps.step_time, changed, had_row, has_row, columns, len(first))
         last = np.append(first[1:] - 1, len(codes) - 1)
         self._answer.put(codes[last], [gather(answer.values, last) for answer in answers])
         self._present[codes[last]] = has_row[last]
@@ -215,29 +208,21 @@ class AggregateOperator(Operator):
         self,
         codes: Ints,
         times: Ints,
-        before: Ints,
-        after: Ints,
+        changed: Mask,
         had_row: Mask,
         has_row: Mask,
         columns: Sequence[pa.Array],
+        groups: int,
     ) -> Batch:
         """The changes as signed elements, or as the intervals that they end."""
-        goes, comes = np.flatnonzero(had_row), np.flatnonzero(has_row)
         if self._node.form is Form.INTERVALS:
-            previous = previous_steps(codes)
-            since = np.where(previous < 0, self._since[codes], times[previous])
-            self._since[codes] = times  # the last one of each group stays
-            values = Columns.gathered(columns, before[goes])
-            rows = self._key_rows.rows(codes[goes]) + values
-            weight = np.ones(len(goes), np.int64)
-            return Batch(rows, since[goes], times[goes], weight, self._frontier)
-        changed = np.concatenate([goes, comes])
-        values = Columns.gathered(columns, np.concatenate([before[goes], after[comes]]))
-        weight = np.ones(len(changed), np.int64)
-        weight[: len(goes)] = -1
-        end = np.full(len(changed), INFINITY)
-        rows = self._key_rows.rows(codes[changed]) + values
-        return Batch(rows, times[changed], end, weight, self._frontier)
+            group, row, start, end = ended_rows(codes, times, changed, had_row, groups, self._since)
+            weight = np.ones(len(group), np.int64)
+        else:
+            group, row, start, weight = signed_rows(codes, times, changed, had_row, has_row, groups)
+            end = np.full(len(group), INFINITY)
+        values = Columns.gathered(columns, row)
+        return Batch(self._key_rows.rows(group) + values, start, end, weight, self._frontier)
 
     def _end(self) -> Batch:
         """At the end of time: the rows that hold for ever."""
