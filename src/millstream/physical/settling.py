@@ -7,12 +7,14 @@ import numpy as np
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import Ints, State
 from millstream.physical.kernels.pieces import settle_levels
+from millstream.physical.open_starts import OpenStarts
 
 
 class Pieces:
-    """The open pieces of every key, oldest first."""
+    """The open pieces of every key, oldest first; `hold` is to know the start of the oldest."""
 
-    def __init__(self) -> None:
+    def __init__(self, hold: bool = False) -> None:
+        self._starts = OpenStarts() if hold else None
         self._first = np.full(64, -1, np.int64)
         self._last = np.full(64, -1, np.int64)
         self._since = np.zeros(64, np.int64)
@@ -26,7 +28,8 @@ class Pieces:
 
     @property
     def nbytes(self) -> int:
-        return self._first.nbytes * 2 + self._since.nbytes * 3
+        held = 0 if self._starts is None else self._starts.nbytes
+        return self._first.nbytes * 2 + self._since.nbytes * 3 + held
 
     def settle(
         self, codes: Ints, times: Ints, before: Ints, after: Ints
@@ -42,6 +45,10 @@ class Pieces:
             self._open,
         )  # fmt: skip
         self._open += opened
+        if self._starts is not None:
+            rises = after > before
+            self._starts.add(times[rises], (after - before)[rises])
+            self._starts.remove(closed[1], closed[3])
         return closed[0], closed[1], closed[2], closed[3]
 
     def _make_room(self, keys: int, pieces: int) -> None:
@@ -80,13 +87,14 @@ class Pieces:
     def end(self) -> tuple[Ints, Ints, Ints, Ints]:
         """All that is open, which holds for ever."""
         codes, starts, weights = self.open_pieces()
-        self.__init__()  # type: ignore[misc]
+        self.__init__(self._starts is not None)  # type: ignore[misc]
         return codes, starts, np.full(len(codes), INFINITY), weights
 
     @property
     def oldest(self) -> int:
         """The smallest start of an open piece."""
-        return int(min(self.open_pieces()[1], default=INFINITY))
+        assert self._starts is not None
+        return self._starts.least
 
     def renumber(self, renumbered: Ints) -> None:
         self.restore(self.save(renumbered))
@@ -98,6 +106,6 @@ class Pieces:
         return {"codes": codes[order], "starts": starts[order], "weights": weights[order]}
 
     def restore(self, state: State) -> None:
-        self.__init__()  # type: ignore[misc]
+        self.__init__(self._starts is not None)  # type: ignore[misc]
         zero = np.zeros(len(state["codes"]), np.int64)
         self.settle(state["codes"], state["starts"], zero, state["weights"])

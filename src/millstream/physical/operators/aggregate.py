@@ -31,6 +31,7 @@ from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.rows_of_groups import ended_rows, signed_rows
 from millstream.physical.kernels.steps import running_counts
 from millstream.physical.keys import KeySpace, differs_from_previous
+from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.store import RowStore
@@ -79,6 +80,8 @@ class AggregateOperator(Operator):
         self._counts = np.zeros((1, 0), np.int64)  # rows of each group
         self._present = np.zeros(0, np.bool_)  # whether a group has a row in the output
         self._since = np.zeros(0, np.int64)  # from when on it holds
+        holds = node.form is Form.INTERVALS and not node.final
+        self._starts = OpenStarts() if holds else None  # of the rows in the output
         self._answer = RowStore([named.expression.type for named in node.aggregates])
         self._frontier = NEVER
         self._begun = False
@@ -101,9 +104,7 @@ class AggregateOperator(Operator):
     @property
     def _reached(self) -> int:
         """The frontier of the output."""
-        if self._node.form is Form.SIGNED or self._node.final:
-            return self._frontier
-        return int(min(self._since[self._present].min(initial=INFINITY), self._frontier))
+        return self._frontier if self._starts is None else min(self._starts.least, self._frontier)
 
     @property
     def _silence(self) -> int:
@@ -121,6 +122,7 @@ class AggregateOperator(Operator):
         self._make_room()
         self._answer.put(slice(0, 1), [empty_value(n.expression) for n in self._node.aggregates])
         self._present[0], self._since[0] = True, NEVER
+        self._note_starts()
         if self._node.form is Form.INTERVALS:
             return Batch.empty(self._node.types, NEVER)
         first = np.zeros(1, np.int64)
@@ -218,6 +220,10 @@ class AggregateOperator(Operator):
         if self._node.form is Form.INTERVALS:
             group, row, start, end = ended_rows(codes, times, changed, had_row, groups, self._since)
             weight = np.ones(len(group), np.int64)
+            if self._starts is not None:
+                opened = times[changed & has_row]
+                self._starts.add(opened, np.ones(len(opened), np.int64))
+                self._starts.remove(start, weight)
         else:
             group, row, start, weight = signed_rows(codes, times, changed, had_row, has_row, groups)
             end = np.full(len(group), INFINITY)
@@ -232,6 +238,11 @@ class AggregateOperator(Operator):
         weight = np.ones(len(codes), np.int64)
         return Batch(rows, self._since[codes], weight * INFINITY, weight, INFINITY)
 
+    def _note_starts(self) -> None:
+        if self._starts is not None:
+            starts = self._since[self._present]
+            self._starts.add(starts, np.ones(len(starts), np.int64))
+
     @property
     def rows(self) -> int:
         return self._keys.count + len(self._sweep)
@@ -239,6 +250,7 @@ class AggregateOperator(Operator):
     @property
     def nbytes(self) -> int:
         own = self._counts.nbytes + self._present.nbytes + self._since.nbytes
+        own += 0 if self._starts is None else self._starts.nbytes
         parts = (self._keys, self._key_rows, self._sweep, self._answer, self._calls)
         return own + sum(part.nbytes for part in parts)
 
@@ -272,3 +284,4 @@ class AggregateOperator(Operator):
         self._since, self._frontier = state["since"], state["frontier"]
         self._answer.restore(state["answer"], np.flatnonzero(self._present))
         self._begun = state["begun"]
+        self._note_starts()

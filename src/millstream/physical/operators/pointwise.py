@@ -95,7 +95,7 @@ class PointwiseOperator(Operator):
         self._frontiers = Frontiers(len(ordered))
         self._multisets = Multisets(node.types, ordered)
         self._levels = np.zeros(64, np.int64)  # of the output, by code
-        self._pieces = Pieces()
+        self._pieces = Pieces(hold=not node.final)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         self._forget()

@@ -228,7 +228,7 @@ class SemiJoinOperator(Operator):
         self._node = node
         self._gated = Gated(node.inputs, node.keys, node.condition, context)
         self._gate = self._gated.add_gate(0, covered_passes=not node.anti)
-        self._pieces = Pieces()
+        self._pieces = Pieces(hold=not node.final)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         for renumbered in self._gated.forget().values():
