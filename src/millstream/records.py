@@ -18,7 +18,7 @@ from millstream.data import column_in_data
 from millstream.errors import DataError
 from millstream.logical.elements import Element
 from millstream.logical.plan import Field, Lifetime
-from millstream.logical.time import INFINITY
+from millstream.logical.time import FARTHEST, INFINITY
 from millstream.values import to_plain, to_type
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.
@@ -165,10 +165,11 @@ def _intervals(
     for index in _where(starts.is_null()):
         _note(bad, index, f'the time column "{stream.time[0]}" is NULL')
     start = _numbers(starts, 0)
-    for index in np.flatnonzero(start >= INFINITY).tolist():
-        _note(bad, index, f'the time in column "{stream.time[0]}" is too large')
+    for index in np.flatnonzero(np.abs(start // 2) > FARTHEST // 2).tolist():
+        size = "large" if start[index] > 0 else "small"
+        _note(bad, index, f'the time in column "{stream.time[0]}" is too {size}')
     if stream.lifetime is Lifetime.INSTANT:
-        return start, np.minimum(start, INFINITY - 1) + 1
+        return start, np.minimum(start, FARTHEST) + 1
     end = _numbers(columns[names.index(stream.time[1])].cast(pa.int64()), INFINITY)
     if pa.types.is_timestamp(stream.domain.type):
         end[end == LAST_TIMESTAMP] = INFINITY

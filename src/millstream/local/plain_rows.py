@@ -16,7 +16,7 @@ import pyarrow as pa
 from millstream import types
 from millstream.catalog import Stream
 from millstream.logical.plan import Lifetime
-from millstream.logical.time import INFINITY
+from millstream.logical.time import FARTHEST
 from millstream.records import Records
 
 _NUMBERS = frozenset((int, float))
@@ -69,7 +69,7 @@ class PlainRows:
             start = np.zeros(length, np.int64)
         else:
             start = np.frombuffer(columns[self._time].buffers()[1], np.int64, length)
-        if start.max() >= INFINITY:
+        if start.max() > FARTHEST or start.min() < -FARTHEST:
             return None
         return Records(columns, start, start + 1)
 

@@ -9,6 +9,11 @@ import pyarrow as pa
 
 INFINITY = 2**63 - 1
 
+# Instants and durations that data and statements may name: so far from the ends of int64 that sums
+# of a few of them stay within it.
+FARTHEST = 2**62
+LONGEST = 2**60
+
 MICROSECONDS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,

@@ -25,7 +25,7 @@ from millstream.logical.plan import (
     Source,
     TimeWindow,
 )
-from millstream.logical.time import INFINITY, TimeDomain
+from millstream.logical.time import INFINITY, LONGEST, TimeDomain
 from millstream.names import Name, QualifiedName
 from millstream.sql import clauses as syntax
 from millstream.sql.scope import Relation, Scope, visible
@@ -44,7 +44,7 @@ def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
     length = domain.chronons(duration.amount, duration.unit)
     if length is None:
         raise BindError(f"{what} is no whole number of {domain.units}", duration.span)
-    if length >= INFINITY:
+    if length > LONGEST:
         raise BindError(f"{what} is too long", duration.span, "write UNBOUNDED")
     return length
 
