@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: test lint types unit clean
+.PHONY: test lint types unit bench clean
 
 test: lint types unit  ## set up, then check style, types and behaviour
 
@@ -17,6 +17,9 @@ types: $(VENV)/ready
 
 unit: $(VENV)/ready
 	$(BIN)/python -m pytest -q -n $(JOBS)
+
+bench: $(VENV)/ready  ## ratios against DuckDB, Polars and plain Python
+	$(BIN)/python -m benchmarks
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Millstream needs Python 3.11 or later; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
