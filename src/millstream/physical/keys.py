@@ -134,7 +134,7 @@ class KeySpace:
         self._words = [Words(type) for type in types]
         self._tells_null = [False] * len(types)
         self._keys = np.zeros((sum(w.width for w in self._words), 64), np.int64)
-        self._table = np.zeros(128, np.int64)
+        self._table = np.zeros(128, np.int32)
         self._kept = 0
 
     @property
@@ -195,7 +195,10 @@ class KeySpace:
             self._rebuild(power_of_two(2 * wanted))
 
     def _rebuild(self, size: int) -> None:
-        self._table = np.zeros(size, np.int64)
+        if size == len(self._table):
+            self._table[:] = 0
+        else:
+            self._table = np.zeros(size, np.int32)
         fill_word_table(self._keys, self.count, self._table)
 
     # --- forgetting ------------------------------------------------------------------------------
@@ -210,11 +213,15 @@ class KeySpace:
         Gives for each old code the new one, -1 for those forgotten, and -1 for -1."""
         renumbered = np.full(self.count + 1, -1, np.int64)
         renumbered[codes] = np.arange(len(codes))
-        self._keys = np.ascontiguousarray(self._keys[:, codes])
+        kept = self._keys[:, codes]
         self.count = self._kept = len(codes)
+        if self._keys.shape[1] > 4 * (self.count + 1024):  # there was a burst
+            self._keys = np.empty((len(kept), self.count + 1024), np.int64)
+        self._keys[:, : self.count] = kept
         self._keep_strings()
         self._make_room(1024)
-        self._rebuild(power_of_two(2 * (self.count + 1024)))
+        size = power_of_two(4 * (self.count + 1024))
+        self._rebuild(min(size, len(self._table)))
         return renumbered
 
     def _keep_strings(self) -> None:

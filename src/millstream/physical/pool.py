@@ -15,13 +15,13 @@ from millstream.physical.kernels.interning import copy_strings, fill_byte_table,
 
 
 class StringPool:
-    """Memory: the bytes of the strings, and 8 to 24 bytes each for the place and the table."""
+    """Memory: the bytes of the strings, and 16 to 24 bytes each for the place and the table."""
 
     def __init__(self) -> None:
         self.count = 0
         self._ends = np.zeros(64, np.int64)
         self._arena = np.empty(256, np.uint8)
-        self._table = np.zeros(64, np.int64)
+        self._table = np.zeros(64, np.int32)
 
     @property
     def nbytes(self) -> int:
@@ -55,7 +55,7 @@ class StringPool:
         if len(self._arena) < used + size:
             self._arena = grown(self._arena, used + size)
         if len(self._table) < 2 * wanted:
-            self._table = np.zeros(power_of_two(2 * wanted), np.int64)
+            self._table = np.zeros(power_of_two(2 * wanted), np.int32)
             fill_byte_table(self._ends, self._arena, self.count, self._table)
 
     def decode(self, codes: Ints, type: pa.DataType) -> pa.Array:
@@ -88,7 +88,7 @@ class StringPool:
     def restore(self, state: State) -> None:
         self._ends, self._arena = state["ends"], state["arena"]
         self.count = len(self._ends) - 1
-        self._table = np.zeros(power_of_two(2 * self.count), np.int64)
+        self._table = np.zeros(power_of_two(2 * self.count), np.int32)
         fill_byte_table(self._ends, self._arena, self.count, self._table)
 
 

@@ -118,12 +118,14 @@ class Area(ABC):
 
 
 def newest_renumbered(newest: Ints, renumbered: Ints) -> Ints:
-    """The heads of chains by code, for the new codes: links do not change."""
-    kept = np.flatnonzero(renumbered[: len(newest)] >= 0)
-    kept = kept[kept < len(renumbered) - 1]
-    heads = np.full(max(64, len(kept)), -1, np.int64)
-    heads[renumbered[kept]] = newest[kept]
-    return heads
+    """The heads of chains by code, for the new codes, which are in the order of the old ones; links
+    do not change."""
+    kept = np.flatnonzero(renumbered[: min(len(newest), len(renumbered) - 1)] >= 0)
+    heads = newest[kept]
+    if len(newest) > 4 * (len(kept) + 1024):  # there was a burst
+        newest = np.empty(len(kept) + 1024, np.int64)
+    newest[: len(kept)], newest[len(kept) :] = heads, -1
+    return newest
 
 
 def slots_or_slice(first: int, count: int, capacity: int) -> Ints | slice:

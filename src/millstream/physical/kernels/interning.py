@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
+Codes = NDArray[np.int32]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
 _FINAL = np.uint64(32)
-_LINE = np.uint64(3)  # 2³ entries of a table are a line of the cache
-_IN_LINE = np.uint64(7)
-_TOP = np.uint64(61)
-_STEP = np.uint64(9)  # odd, so that it gets everywhere; to the next line, since keys fill them
+_LINE = np.uint64(4)  # 2⁴ entries of a table are a line of the cache
+_IN_LINE = np.uint64(15)
+_TOP = np.uint64(60)
+_STEP = np.uint64(17)  # odd, so that it gets everywhere; to the next line, since keys fill them
 
 
 @njit(cache=True, inline="always")
@@ -47,7 +48,7 @@ def _home(words: Ints, i: int) -> np.uint64:
 
 
 @njit(cache=True)
-def intern_words(words: Ints, keys: Ints, table: Ints, count: int, add: bool, codes: Ints) -> int:
+def intern_words(words: Ints, keys: Ints, table: Codes, count: int, add: bool, codes: Ints) -> int:
     """Write the code of each column of `words` to `codes`: a new one, from `count` on, where it
     is not known and `add`, else -1. There must be room. Gives the new count."""
     width, length = words.shape
@@ -77,7 +78,7 @@ def intern_words(words: Ints, keys: Ints, table: Ints, count: int, add: bool, co
 
 
 @njit(cache=True)
-def fill_word_table(keys: Ints, count: int, table: Ints) -> None:
+def fill_word_table(keys: Ints, count: int, table: Codes) -> None:
     """Enter the first `count` keys, all different, into an empty table."""
     mask = np.uint64(len(table) - 1)
     for code in range(count):
@@ -110,7 +111,7 @@ def intern_bytes(
     data: Bytes,
     ends: Ints,
     arena: Bytes,
-    table: Ints,
+    table: Codes,
     count: int,
     codes: Ints,
 ) -> int:
@@ -150,7 +151,7 @@ def intern_bytes(
 
 
 @njit(cache=True)
-def fill_byte_table(ends: Ints, arena: Bytes, count: int, table: Ints) -> None:
+def fill_byte_table(ends: Ints, arena: Bytes, count: int, table: Codes) -> None:
     mask = np.uint64(len(table) - 1)
     for code in range(count):
         place = _hash_bytes(arena, ends[code], ends[code + 1]) & mask
