@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
+from millstream.physical.arrays import of_int64, of_view
 from millstream.physical.batch import Batch, Columns, Ints
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
@@ -83,7 +84,7 @@ def final_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
 
 
 def changes_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
-    more = _times(domain, batch.start), pa.array(batch.weight)
+    more = _times(domain, batch.start), of_int64(batch.weight)
     return _table(schema, batch.columns, more, ("at", "change"))
 
 
@@ -109,5 +110,5 @@ def _table(
 
 def _times(domain: TimeDomain, instants: Ints) -> pa.Array:
     if pa.types.is_timestamp(domain.type):
-        return pa.array(np.minimum(instants, LAST_TIMESTAMP)).cast(domain.type)
-    return pa.array(instants)
+        return of_view(np.minimum(instants, LAST_TIMESTAMP), domain.type)
+    return of_int64(instants)

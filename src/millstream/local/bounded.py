@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from millstream.local.graph import Graph, Vertex
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import of_int64
 from millstream.physical.batch import NEVER, Batch, Columns, LazyColumn, merged
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.source import Source
@@ -66,7 +66,7 @@ def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int
     assert isinstance(node, Source)
     columns = [LazyColumn(column) for column in records.columns]
     if node.arrival:
-        columns.append(LazyColumn(pa.array(np.arange(first, first + len(records)))))
+        columns.append(LazyColumn(of_int64(np.arange(first, first + len(records)))))
     weight = np.ones(len(records), np.int64)
     return Batch(Columns(columns), records.start, records.end, weight, frontier)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Field, Schema
 from millstream.physical.areas.area import Area
-from millstream.physical.arrays import int64
+from millstream.physical.arrays import int64, of_int64
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn
 from millstream.physical.evaluation import Evaluation, is_true
 from millstream.physical.join_steps import EqualityClass
@@ -132,7 +132,7 @@ class Side:
 
     def stored(self, rows: Partial) -> Batch:
         """Elements as areas hold them: with their codes."""
-        codes = [LazyColumn(pa.array(rows.codes[number])) for number in self.own]
+        codes = [LazyColumn(of_int64(rows.codes[number])) for number in self.own]
         columns = Columns([*rows.columns[self.port].lazy, *codes])
         return Batch(columns, rows.start, rows.end, rows.weight, NEVER)
 

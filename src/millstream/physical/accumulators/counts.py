@@ -10,6 +10,7 @@ from numba import njit
 
 from millstream.physical.accumulators.accumulator import Answer, TableAccumulator
 from millstream.physical.accumulators.words import missing, to_words
+from millstream.physical.arrays import of_int64
 from millstream.physical.batch import Ints, Mask
 
 
@@ -31,7 +32,7 @@ class CountRows(TableAccumulator):
         return []
 
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
-        return Answer(pa.array(_count_all(group, delta, bounds, self._table.rows)))
+        return Answer(of_int64(_count_all(group, delta, bounds, self._table.rows)))
 
 
 class Count(TableAccumulator):
@@ -58,7 +59,7 @@ class Count(TableAccumulator):
         return [counted]
 
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
-        return Answer(pa.array(_count(group, words[0], delta, bounds, self._table.rows)))
+        return Answer(of_int64(_count(group, words[0], delta, bounds, self._table.rows)))
 
 
 class Decision(TableAccumulator):

@@ -24,7 +24,7 @@ import pyarrow as pa
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Field, Schema
 from millstream.logical.time import INFINITY
-from millstream.physical.arrays import int64
+from millstream.physical.arrays import int64, of_int64
 from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, State
 from millstream.physical.gate import Gate, Passed
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
@@ -219,7 +219,7 @@ class Numbered(PhysicalPlan):
 
 
 def numbered(batch: Batch, numbers: Ints) -> Batch:
-    columns = Columns([*batch.columns.lazy, LazyColumn(pa.array(numbers))])
+    columns = Columns([*batch.columns.lazy, LazyColumn(of_int64(numbers))])
     return Batch(columns, batch.start, batch.end, batch.weight, batch.frontier)
 
 
