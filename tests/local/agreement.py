@@ -24,8 +24,12 @@ from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
 from millstream.logical.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
+from millstream.optimizer.multi_way import multi_way
+from millstream.physical.areas.area import Probing
+from millstream.physical.areas.calendar import Closing
 from millstream.physical.batch import NEVER, Batch, Columns
 from millstream.physical.operator import Context, Pattern, PhysicalPlan, plain_rows
+from millstream.physical.operators.join import AreaChoice
 from millstream.values import to_arrow
 from oracle.agreement import Bench, same_rows
 from oracle.random_streams import Tape
@@ -108,12 +112,28 @@ class Trial:
     approach: Approach = field(init=False)
     emit: str = field(init=False)
     ordered: bool | None = field(init=False)
+    areas: AreaChoice = field(init=False)
+    many: bool = field(init=False)  # trees of joins are one join
 
     def __post_init__(self) -> None:
         pick = self.tape.pick
         self.approach = pick(Approach.HYBRID, Approach.HYBRID, Approach.INTERVALS, Approach.SIGNED)
         self.emit = pick("FINAL", "CHANGES", "ELEMENTS")
         self.ordered = pick(True, True, False, None)  # None: the first of the streams
+        usual = AreaChoice()
+        unusual = AreaChoice(
+            pick(Probing.HASH, Probing.LOOP),
+            pick(Closing.KEYED, Closing.SCANNED),
+            lazy=pick(0, 1, 3, 100),
+            partitions=pick(64, 2, 3, 10),
+            calendar=pick(False, True),
+        )
+        self.areas = pick(usual, unusual)
+        self.many = pick(False, True)
+
+    def chosen(self, plan: Plan, ordered: frozenset[str]) -> PhysicalPlan:
+        chosen = choose(plan, self.emit, Choices(ordered, self.approach, self.areas))
+        return multi_way(chosen) if self.many else chosen
 
     def ordered_streams(self, streams: Iterable[str]) -> frozenset[str]:
         names = sorted(streams)
@@ -121,7 +141,8 @@ class Trial:
 
     def __str__(self) -> str:
         used = self.tape.content[: self.tape.place]
-        return f"{self.approach.name} {self.emit} Tape({used!r})"
+        forms = f"{self.approach.name} {self.emit} {self.areas} many={self.many}"
+        return f"{forms} Tape({used!r})"
 
 
 @dataclass
@@ -149,11 +170,10 @@ def run(plan: Plan, inputs: Inputs, trial: Trial) -> Outcome:
     """The plan under the trial's schedule."""
     sources = {node.stream: node for node in plan.walk() if isinstance(node, Source)}
     ordered = trial.ordered_streams(sources)
-    chosen = choose(plan, trial.emit, Choices(ordered, trial.approach))
     starts = {name: [element.start for element in inputs[name]] for name in sorted(sources)}
     in_order = {n for n in ordered if sources[n].lifetime is Lifetime.INSTANT}
     feeds = {name: Feed(source, inputs[name]) for name, source in sources.items()}
-    running = Running(chosen)
+    running = Running(trial.chosen(plan, ordered))
     try:
         for step in schedule(trial.tape, starts, frozenset(in_order)):
             if isinstance(step, Restart):
@@ -245,6 +265,7 @@ class Expected:
         #: Those of the answer, and those of the inputs of operators at any instant.
         self.errors = {*reference.errors}
         self.possible_errors = self.errors | all_errors(reference)
+        self.pairs = any(isinstance(node, Join) for node in plan.walk())
 
     def check(self, trial: Trial) -> None:
         """Require that a trial gives the same."""
@@ -266,7 +287,7 @@ class Expected:
         errors = {*outcome.errors}
         if not outcome.signed:
             assert errors <= self.possible_errors, errors - self.possible_errors
-        if not any(isinstance(node, Join) for node in self.plan.walk()):
+        if not self.pairs:
             assert errors >= self.errors, self.errors - errors
 
     def agrees(self, answer: list[Element]) -> bool:

@@ -106,7 +106,7 @@ class PlanGenerator:
         make = self.tape.pick(
             self.leaf, self.window, self.window, self.count_window, self.join, self.join,
             self.aggregate, self.aggregate, self.set_operation, self.distinct, self.map,
-            self.filter, self.granularity, self.change, self.top, self.total,
+            self.filter, self.granularity, self.change, self.top, self.total, self.joins,
         )  # fmt: skip
         return make() if make == self.leaf else make(depth - 1)
 
@@ -218,6 +218,19 @@ class PlanGenerator:
         k, v = self.tape.pick((0, 3), (2, 1), (0, 1), (2, 3))
         name = self.fresh()
         return Map(joined, (Named(columns[k], "k", name), Named(columns[v], "v", name)))
+
+    def joins(self, depth: int) -> Plan:
+        """A tree of inner joins."""
+        first, second = map(self.renamed, self.sides(depth))
+        third, fourth = map(self.renamed, self.sides(0))
+        left = Join(first, second, condition=self.condition(first, second))
+        right = third
+        if self.tape.pick(False, True):
+            right = Join(third, fourth, condition=self.condition(third, fourth))
+        joined = Join(left, right, condition=self.condition(second, third))
+        columns = [field.column for field in joined.schema]
+        name = self.fresh()
+        return Map(joined, (Named(columns[0], "k", name), Named(columns[5], "v", name)))
 
     def condition(self, left: Plan, right: Plan) -> Expression | None:
         """Equality alone, with something else, or neither."""

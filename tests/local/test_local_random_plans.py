@@ -18,7 +18,7 @@ EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
 
 @settings(
-    max_examples=int(EXAMPLES or 300),
+    max_examples=int(EXAMPLES or 500),
     derandomize=EXAMPLES is None,
     database=None,
     deadline=None,
