@@ -25,9 +25,7 @@ SMALL = 10_000
 BATCHES = (1_000, 10_000)
 NEAR = 500  # equal keys lie within so many rows of each other
 PARTITIONS = 100
-LOOKS = (
-    1.25  # events of a calendar are moved to a narrower one once, when windows are 64 times as long
-)
+LOOKS = 1.25  # an event of a calendar may be moved to a narrower partition, once
 
 Text = Callable[[int], str]  # of the window
 
