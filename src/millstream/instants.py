@@ -10,7 +10,7 @@ import pyarrow as pa
 from millstream import types
 from millstream.errors import QueryError
 from millstream.logical.functions import EvaluationError, cast
-from millstream.logical.time import TimeDomain
+from millstream.logical.time import INFINITY, TimeDomain
 from millstream.sql.literals import microseconds_of
 
 Instant: TypeAlias = int | datetime.datetime
@@ -20,7 +20,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 def chronon(at: object, domain: TimeDomain) -> int:
     """The chronon that a number, a datetime, a date or a text stands for."""
-    if isinstance(at, int) and not isinstance(at, bool):
+    if isinstance(at, int) and not isinstance(at, bool) and abs(at) <= INFINITY:
         return at
     if pa.types.is_timestamp(domain.type):
         if isinstance(at, datetime.datetime):

@@ -154,8 +154,8 @@ class Session:
         `capacity` is the number of rows that may wait in the queue of a query before `send` waits.
         """
         stream = self._declared(name, declared_schema(schema), time, delay, idle, unit)
-        self.catalog.add_stream(stream)
         feed = Feed(stream, capacity)
+        self.catalog.add_stream(stream)
         self._live[stream.name] = feed
         return feed
 

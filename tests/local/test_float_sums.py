@@ -39,7 +39,7 @@ def total(values: list[float]) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def same(a: float, b: float) -> bool:

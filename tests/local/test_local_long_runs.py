@@ -191,11 +191,12 @@ def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeySpace, "is_stale", property(lambda keys: keys.count > keys._kept + 16))
 
 
-@pytest.mark.parametrize("shape", INPUTS)
-@pytest.mark.parametrize("name", OPERATORS)
+# All but one pair: a count window moves for ever over the last rows of another one.
+PAIRS = [(n, s) for n in OPERATORS for s in INPUTS if (n, s) != ("rows", "signed")]
+
+
+@pytest.mark.parametrize(("name", "shape"), PAIRS)
 def test_nothing_is_forgotten_too_early(name: str, shape: str) -> None:
-    if (name, shape) == ("rows", "signed"):
-        pytest.skip("it moves for ever over the last rows of another window")
     random = Random(f"{name} {shape}")
     key = random.choice([STRING, STRING, BIGINT, PAIR])
     emit = random.choice(["FINAL", "CHANGES", "ELEMENTS"])

@@ -572,3 +572,36 @@ def test_an_aggregate_of_the_user_that_raises() -> None:
         feed.heartbeat(20)
         running._worker.await_frontier(19, SOON)
     assert "cannot merge" in str(running.errors[0] if running.errors else running.exception)
+
+
+def test_time_begins_with_the_earliest_row_though_it_comes_later() -> None:
+    """A window over a total reaches back to the first row of the query, whichever stream has it."""
+    session = ms.Session()
+    late, early = (session.feed(name, {"t": "BIGINT"}, time="t") for name in "AB")
+    query = session.sql(
+        "SELECT n FROM (SELECT COUNT(*) AS n FROM A WINDOW(RANGE 3)) WINDOW(RANGE 4 SLIDE 2) "
+        "GRANULARITY(2) UNION ALL SELECT t AS n FROM B"
+    )
+    with query.start() as running:
+        late.send({"t": 10})
+        early.send([{"t": 1}, {"t": 20}])
+        late.close()
+        early.close()
+        running.wait(timeout=30)
+        rows = running.results().to_pylist()
+    assert {"n": 0, "valid_from": 2, "valid_to": 6} in rows
+    assert {"n": 0, "valid_from": 8, "valid_to": 12} in rows
+
+
+@pytest.mark.parametrize("capacity", [0, -1, "x", True])
+def test_a_capacity_that_is_none(capacity: object) -> None:
+    session = ms.Session()
+    with pytest.raises(ms.DataError, match="the capacity is a number of rows, at least 1"):
+        session.feed("A", {"t": "BIGINT"}, time="t", capacity=capacity)  # type: ignore[arg-type]
+    session.feed("A", {"t": "BIGINT"}, time="t")  # the name is still free
+
+
+def test_a_heartbeat_beyond_all_time() -> None:
+    feed = ms.Session().feed("A", {"t": "BIGINT"}, time="t")
+    with pytest.raises(ms.QueryError, match="is not an instant"):
+        feed.heartbeat(2**70)

@@ -7,7 +7,7 @@ before the next one: depth first, each operator's output to all its consumers.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from millstream.physical.batch import NEVER, Batch, State
@@ -37,6 +37,7 @@ class Graph:
     def __init__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> None:
         self.context = context
         self._sink = sink
+        self._begun = False
         self._vertices: dict[int, Vertex] = {}
         self.root = self._open(plan)
         self.sources: dict[str, list[Vertex]] = {}
@@ -65,6 +66,13 @@ class Graph:
         vertex.seconds += time.perf_counter() - began
         vertex.batches += 1
         vertex.rows_in += len(batch)
+        self._give(vertex, given)
+        if not self._begun and self.context.has_begun:
+            self._begun = True
+            for other in self.vertices:
+                self._give(other, other.operator.begin())
+
+    def _give(self, vertex: Vertex, given: Sequence[Batch]) -> None:
         for out in given[:-1]:  # only the last one says how far the output has come
             self._pass_on(vertex, out.up_to(vertex.frontier))
         for out in given[-1:]:

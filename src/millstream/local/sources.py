@@ -10,7 +10,7 @@ from types import GeneratorType
 from typing import Any
 
 from millstream.catalog import Stream
-from millstream.errors import QueryError
+from millstream.errors import DataError, QueryError
 from millstream.instants import chronon
 from millstream.local.inbox import CAPACITY, Beat, Checked, End, Inbox, Inlet
 from millstream.local.intake import Unreadable, is_table, typed
@@ -77,6 +77,8 @@ class Feed:
     its start on; what is sent while none runs is gone."""
 
     def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
+        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
+            raise DataError(f"the capacity is a number of rows, at least 1, not {capacity!r}")
         self._audience = Audience(stream, capacity)
         self._lock = threading.Lock()
         self._closed = False

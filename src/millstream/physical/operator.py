@@ -55,6 +55,13 @@ class Context:
     #: Rows that could not be evaluated, each with its message.
     errors: dict[tuple[Row, str], None] = field(default_factory=dict)
     draws: Draws = field(default_factory=Draws)
+    #: The frontier of each source.
+    sources: list[int] = field(default_factory=list)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether no source can start earlier any more than the beginning says."""
+        return min(self.sources, default=NEVER) >= self.beginning
 
     def fail(self, row: Row, message: str) -> None:
         self.errors[row, message] = None
@@ -65,6 +72,10 @@ class Operator(ABC):
 
     @abstractmethod
     def process(self, port: int, batch: Batch) -> Sequence[Batch]: ...
+
+    def begin(self) -> Sequence[Batch]:
+        """What was held back until it is known when time begins; called once, when it is."""
+        return ()
 
     @property
     def rows(self) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.logical.plan import Schema
-from millstream.physical.batch import Batch
+from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 
@@ -43,8 +43,22 @@ class Source(PhysicalPlan):
 class SourceOperator(Operator):
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._number = len(context.sources)
+        context.sources.append(NEVER)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        context = self._context
         if len(batch):
-            self._context.beginning = min(self._context.beginning, int(batch.start.min()))
+            context.beginning = min(context.beginning, int(batch.start.min()))
+        context.sources[self._number] = max(context.sources[self._number], batch.frontier)
         return [batch]
+
+    def save(self) -> State:
+        return {
+            "frontier": self._context.sources[self._number],
+            "beginning": self._context.beginning,
+        }
+
+    def restore(self, state: State) -> None:
+        self._context.sources[self._number] = state["frontier"]
+        self._context.beginning = min(self._context.beginning, state["beginning"])

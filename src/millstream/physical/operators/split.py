@@ -5,8 +5,9 @@
 *Pattern*: WEAKEST: granule after granule, in order. *Cost*: a row costs once a granule, however
 long it holds. *Source*: K §11.7.1 with l_out = the granule.
 
-Time begins with the first input: what held before that is not cut. What holds for ever at the end
-of a bounded input comes as one element.
+Time begins with the first input of the query: what held before that is not cut, and nothing is
+given until no source can start earlier. What holds for ever at the end of a bounded input comes as
+one element.
 """
 
 from __future__ import annotations
@@ -48,16 +49,21 @@ class SplitOperator(Operator):
         self._context = context
         self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
         self._levels = np.zeros(64, np.int64)  # how often each row holds, by code
-        self._frontier = NEVER
+        self._known = NEVER  # the frontier of the input
+        self._frontier = NEVER  # that of the output
         self._given = NEVER  # what is before it has been given
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         self._forget()
         self._multiset.add(0, batch)
-        if batch.frontier <= self._frontier:
+        self._known = max(self._known, batch.frontier)
+        return self.begin() if self._context.has_begun else []
+
+    def begin(self) -> Sequence[Batch]:
+        if self._known <= self._frontier:
             return []
-        self._frontier = batch.frontier
-        return [self._cut(*self._pieces(batch.frontier))]
+        self._frontier = self._known
+        return [self._cut(*self._pieces(self._frontier))]
 
     def _pieces(self, frontier: int) -> tuple[Ints, Ints, Ints, Ints]:
         """The codes, starts, ends and levels that are known by the frontier."""
@@ -135,6 +141,7 @@ class SplitOperator(Operator):
         return {
             "multiset": self._multiset.save(),
             "levels": self._levels.copy(),
+            "known": self._known,
             "frontier": self._frontier,
             "given": self._given,
         }
@@ -142,4 +149,5 @@ class SplitOperator(Operator):
     def restore(self, state: State) -> None:
         self._multiset.restore(state["multiset"])
         self._levels = state["levels"]
+        self._known = state["known"]
         self._frontier, self._given = state["frontier"], state["given"]
