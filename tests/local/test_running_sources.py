@@ -605,3 +605,18 @@ def test_a_heartbeat_beyond_all_time() -> None:
     feed = ms.Session().feed("A", {"t": "BIGINT"}, time="t")
     with pytest.raises(ms.QueryError, match="is not an instant"):
         feed.heartbeat(2**70)
+
+
+def test_what_held_before_the_first_row_is_cropped_when_it_is_known_where() -> None:
+    session = ms.Session(approach="intervals")
+    schema = {"t": "BIGINT", "v": "BIGINT"}
+    late, early = (session.feed(name, schema, time="t") for name in "AB")
+    query = session.sql("SELECT COUNT(*) AS n FROM A WINDOW(RANGE 3) UNION ALL SELECT v FROM B")
+    with query.start() as running:
+        late.send({"t": 10, "v": 1})
+        late.heartbeat(30)
+        early.send([{"t": 1, "v": 7}, {"t": 20, "v": 7}])
+        late.close()
+        early.close()
+        running.wait(timeout=30)
+        assert {"n": 0, "valid_from": 1, "valid_to": 10} in running.results().to_pylist()

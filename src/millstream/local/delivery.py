@@ -48,18 +48,33 @@ class Delivery:
         self._context = context
         self._sink = sink
         self._gathered: list[Batch] = []
+        self._early: list[Batch] = []
         self._frontier = NEVER
 
     def gather(self, batch: Batch) -> None:
         """Take what the root gives. It is read now: its columns may refer to state."""
+        early = batch.start < self._context.beginning
+        if early.any() and not self._context.has_begun:
+            self._early.append(batch.where(early).gathered())
+            batch = batch.where(~early)
+        self._take(batch)
+
+    def _take(self, batch: Batch) -> None:
         batch = answers.cropped(batch, self._context.beginning)
         if len(batch):
-            batch.gathered()
-            self._gathered.append(batch)
+            self._gathered.append(batch.gathered())
+
+    def _settle(self) -> None:
+        """What came from before the first input is cropped once it is known when time begins."""
+        if self._early and self._context.has_begun:
+            early, self._early = self._early, []
+            for batch in early:
+                self._take(batch)
 
     def keep(self, horizon: int) -> None:
-        """Keep what the round gave, if anything is kept, and no longer what ended before the
-        horizon."""
+        """At the end of a round: keep what it gave, if anything is kept, and no longer what ended
+        before the horizon."""
+        self._settle()
         if self.kept is not None:
             for batch in self._gathered:
                 self.kept.add(batch)

@@ -28,7 +28,7 @@ _TOTAL = frozenset(
     ["=", "<>", "<", "<=", ">", ">=", "<=>", "is null", "in", "and", "or", "not", "case", "if",
      "coalesce", "nvl2", "nullif", "greatest", "least", "upper", "lower", "trim", "btrim", "ltrim",
      "rtrim", "concat", "||", "length", "substring", "left", "right", "replace", "startswith",
-     "endswith", "contains", "like", "isnan", "nanvl", "year", "month", "day", "hour", "minute",
+     "endswith", "contains", "isnan", "nanvl", "year", "month", "day", "hour", "minute",
      "second", "quarter", "dayofweek", "dayofyear", "weekday", "weekofyear", "to_date"]
 )  # fmt: skip
 
