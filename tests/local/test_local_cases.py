@@ -127,6 +127,25 @@ def test_totals_make_no_errors_before_time_begins() -> None:
         assert not running.graph.context.errors
 
 
+@pytest.mark.parametrize("approach", Approach)
+@pytest.mark.parametrize("streams", ["SR", "RS"])
+def test_time_begins_with_a_source_that_comes_last(streams: str, approach: Approach) -> None:
+    plan = plan_of(
+        """
+        Union
+          TimeWindow range=4 slide=2 granule=2
+            Aggregate compute=[max(S.k) AS k, count(*) AS v]
+              TimeWindow range=3
+                Source stream=S
+          TimeWindow range=2
+            Source stream=R
+        """
+    )
+    inputs = {"S": [at(10, 1), at(15, 1)], "R": [at(1, 2), at(20, 2)]}
+    running = run_in_order(plan, {name: inputs[name] for name in streams}, approach)
+    assert running.finished().answer == Expected(plan, inputs).answer
+
+
 def run_in_order(
     plan: Plan, inputs: Mapping[str, Sequence[Element]], approach: Approach = Approach.HYBRID
 ) -> Running:
