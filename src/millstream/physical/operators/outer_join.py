@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from millstream.logical.expressions import Expression
@@ -75,7 +76,7 @@ class OuterJoinOperator(Operator):
     def _pairs(self, port: int, batch: Batch) -> list[Pairs]:
         """Where keys decide, gates do not see pairs."""
         codes = self._gated.take_by_key(port, batch)
-        own = numbered(batch, codes)
+        own = numbered(batch, np.zeros(len(batch), np.int64))  # nobody asks: gates go by key
         pairs = self._gated.sides.pairs(port, codes, own)
         self._gated.sides.keep(port, codes, own)
         return pairs
