@@ -28,6 +28,8 @@ QUERIES = [
     "SELECT s.x FROM s [RANGE 200] LEFT JOIN r [RANGE 200] ON s.k = r.k AND s.x < r.x",
     "SELECT s.x FROM s [RANGE 500], r [RANGE 500], q [RANGE 500] WHERE s.x = r.x AND r.x = q.x",
     "SELECT x FROM ISTREAM(s)",
+    "SELECT s.x, n FROM s WINDOW(RANGE 20) LEFT JOIN (SELECT x, COUNT(*) AS n "
+    "FROM r WINDOW(RANGE 10) GROUP BY x) AS g ON s.x = g.x",
 ]
 
 
