@@ -1,8 +1,10 @@
-"""Millstream and its peers on the same work.
+"""Millstream and its peers on the same work, the bounds on its operators, and the papers' plans.
 
-python -m benchmarks                          everything
+python -m benchmarks                          everything, about half an hour
+python -m benchmarks --quick                  everything, on little data
 python -m benchmarks join distinct --size 0.1 --all-forms
 python -m benchmarks flat memory latency      the bounds on our own operators
+python -m benchmarks wins                     who wins when, as G5 and K compare plans
 """
 
 from __future__ import annotations
@@ -10,40 +12,52 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks import flat, latency, memory
 from benchmarks.contest import contenders, measure
+from benchmarks.papers import intervals_or_signs, who_wins
 from benchmarks.report import as_json, text
 from benchmarks.workloads import WORKLOADS
 
-# Bounds on our own operators; each prints what it measured, and what it misses.
-BOUNDS = {"flat": flat.report, "memory": memory.report, "latency": latency.report}
+QUICK = 0.05  # of the data
+
+
+def _wins(quick: bool) -> None:
+    who_wins.report(quick)
+    intervals_or_signs.report(quick)
+
+
+# On our own operators; each prints what it measured, and what misses its bound.
+REPORTS: Mapping[str, Callable[[bool], object]] = {
+    "flat": lambda quick: flat.report(small=flat.SMALL // 5 if quick else flat.SMALL),
+    "memory": lambda quick: memory.report(),
+    "latency": lambda quick: latency.report(),
+    "wins": _wins,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    for name in set(options.workload) - {*WORKLOADS, *BOUNDS}:
-        there = ", ".join([*WORKLOADS, *BOUNDS])
+    for name in set(options.workload) - {*WORKLOADS, *REPORTS}:
+        there = ", ".join([*WORKLOADS, *REPORTS])
         parser.error(f'workload "{name}" does not exist; there are {there}')
     who = contenders(options.contender)
     if not who:
         names = ", ".join(contender.NAME for contender in contenders())
         parser.error(f"no such contender; there are {names}")
     outcomes = []
-    chosen = options.workload or [*WORKLOADS, *BOUNDS]
-    for name in chosen:
-        if name in BOUNDS:
-            continue
-        workload = WORKLOADS[name](options.size)
+    chosen = options.workload or [*WORKLOADS, *REPORTS]
+    for name in [name for name in chosen if name in WORKLOADS]:
+        workload = WORKLOADS[name](QUICK if options.quick else options.size)
         outcome = measure(workload, who, repeat=options.repeat, all_forms=options.all_forms)
         print(text(outcome), end="\n\n", flush=True)
         outcomes.append(outcome)
-    for name in chosen:
-        if name in BOUNDS:
-            BOUNDS[name]()
-            print(flush=True)
+    for name in [name for name in chosen if name in REPORTS]:
+        REPORTS[name](options.quick)
+        print(flush=True)
     if options.json:
         options.json.write_text(json.dumps(as_json(outcomes), indent=2) + "\n")
     return 0 if all(outcome.agreed for outcome in outcomes) else 1
@@ -55,8 +69,10 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("workload", nargs="*", help="all by default")
+    there = ", ".join([*WORKLOADS, *REPORTS])
+    parser.add_argument("workload", nargs="*", help=f"all by default, of {there}")
     parser.add_argument("--size", type=float, default=1.0, help="of the data, 1 by default")
+    parser.add_argument("--quick", action="store_true", help="little data, shorter windows")
     parser.add_argument("--repeat", type=int, default=3, help="the median of so many counts")
     parser.add_argument(
         "--contender", action="append", default=[], help="only this one; repeatable"

@@ -29,15 +29,17 @@ def physical(
     time_column: str = "t",
     choices: Choices | None = None,
     rewrite: Rewrite | None = None,
+    emit: str | None = None,
 ) -> PhysicalPlan:
-    """The plan of the last query of a text over these streams."""
+    """The plan of the last query of a text over these streams; it emits what the query says, or
+    else what is asked for."""
     session = ms.Session(engine="local")
     for name, stream in streams.items():
         session.stream(name, stream.slice(0, 0), time=time_column)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         query: ms.Query = session.sql(sql)
-    plan = choose(query.plan, query.emit, choices)
+    plan = choose(query.plan, emit or query.emit, choices)
     return plan if rewrite is None else rewrite(plan)
 
 
@@ -48,6 +50,7 @@ class Drive:
     plan: PhysicalPlan
     streams: Mapping[str, pa.Table]
     time_column: str = "t"
+    sink: Callable[[Batch], None] | None = None
     read: dict[str, int] = field(default_factory=dict)
     rows_out: int = 0
 
@@ -60,23 +63,25 @@ class Drive:
 
     def _take(self, batch: Batch) -> None:
         list(batch.columns)  # as a sink would read them
+        if self.sink is not None:
+            self.sink(batch)
         self.rows_out += len(batch)
 
     def push(self, rows: int) -> int:
         """The next rows of every stream in turn; gives how many there were."""
-        pushed = 0
-        for name, vertices in self.graph.sources.items():
-            records, first = self._records[name], self.read[name]
-            stop = min(first + rows, len(records))
-            if stop == first:
-                continue
-            part = records.slice(first, stop)
-            for vertex in vertices:
-                frontier = int(part.start[-1])
-                self.graph.push(vertex, bounded.source_batch(vertex.node, part, first, frontier))
-            self.read[name] = stop
-            pushed += stop - first
-        return pushed
+        return sum(self._push(name, rows) for name in self.graph.sources)
+
+    def _push(self, name: str, rows: int) -> int:
+        records, first = self._records[name], self.read[name]
+        stop = min(first + rows, len(records))
+        if stop == first:
+            return 0
+        part = records.slice(first, stop)
+        for vertex in self.graph.sources[name]:
+            frontier = int(part.start[-1])
+            self.graph.push(vertex, bounded.source_batch(vertex.node, part, first, frontier))
+        self.read[name] = stop
+        return stop - first
 
     def push_rows(self, rows: int, batch: int) -> int:
         """So many rows of every stream, in batches."""
@@ -88,6 +93,17 @@ class Drive:
         began = time.process_time()
         pushed = self.push_rows(rows, batch)
         return (time.process_time() - began) / pushed
+
+    def timed_until(self, share: float, batch: int) -> float:
+        """Seconds of processor time until so much of every stream has been read; each batch has as
+        many rows of a stream as it has of all rows."""
+        rows = {name: len(self._records[name]) for name in self.graph.sources}
+        total = sum(rows.values())
+        began = time.process_time()
+        while any(self.read[name] < int(share * rows[name]) for name in rows):
+            for name in rows:
+                self._push(name, max(1, -(-batch * rows[name] // total)))
+        return time.process_time() - began
 
     @property
     def touched(self) -> int:
