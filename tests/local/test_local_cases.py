@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from local.agreement import Expected, Feed, Running, Trial
 from local.random_plans import BIGINT, source
+from local.schedule_agreement import Expected, Feed, Running, Trial
 from local.schedules import Arrival
 from millstream.catalog import Catalog, Stream
 from millstream.logical.elements import Element

@@ -14,8 +14,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from local.agreement import Feed, Outcome, Running
 from local.random_plans import PAIR, source
+from local.schedule_agreement import Feed, Outcome, Running
 from local.schedules import Arrival
 from millstream import types
 from millstream.logical.elements import Element

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from local.agreement import Trial, expected_of
+from local.schedule_agreement import Trial, expected_of
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS
 from oracle.random_streams import Tape

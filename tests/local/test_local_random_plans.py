@@ -10,8 +10,8 @@ import os
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local.agreement import Expected, Trial
 from local.random_plans import case_of
+from local.schedule_agreement import Expected, Trial
 from oracle.random_streams import Tape
 
 EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")

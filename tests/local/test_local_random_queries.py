@@ -10,7 +10,7 @@ import os
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local.agreement import Trial, expected_of
+from local.schedule_agreement import Trial, expected_of
 from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
