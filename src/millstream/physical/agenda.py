@@ -84,11 +84,12 @@ class Queue(Agenda):
         self._tail += length
 
     def _make_room(self, length: int) -> None:
-        """Move to the front, where that frees half, or else to a larger place."""
+        """Move to the front, where that frees a third, or else to a larger place; and to a smaller
+        one after a burst."""
         live = len(self)
         capacity = self._events.shape[1]
-        if live + length > capacity // 2:
-            capacity = max(64, 2 * (live + length))
+        if not capacity // 4 <= live + length <= capacity * 2 // 3:
+            capacity = max(64, (live + length) * 3 // 2)
         events = np.empty((self.words + 1, capacity), np.int64)
         events[:, :live] = self._events[:, self._head : self._tail]
         self._events, self._head, self._tail = events, 0, live

@@ -30,6 +30,12 @@ def _bit_width(type: pa.DataType) -> int:
     return 0 if pa.types.is_struct(type) else width
 
 
+def larger(present: int, least: int) -> int:
+    """The capacity of an array that grows: an eighth more at least, so that growing is cheap in the
+    long run and little is unused."""
+    return max(least, present + present // 8)
+
+
 def view(array: pa.Array) -> NDArray[Any]:
     """The values of a plain array as integers of their width, without a copy; under a NULL
     stands anything."""

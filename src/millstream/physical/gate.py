@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Columns, Ints, State
 from millstream.physical.kernels.gate import swing
 from millstream.physical.keys import KeySpace
@@ -87,7 +88,7 @@ class Gate:
             self._rows.vacuum(self._slots.in_use())
         lacking = self._slots.lacking(len(batch))
         if lacking:
-            capacity = max(2 * len(self._count), len(self._count) + lacking)
+            capacity = larger(len(self._count), len(self._count) + lacking)
             self._make_room(capacity)
             self._slots.grow(capacity)
         rows = self._slots.take(len(batch))
@@ -99,7 +100,7 @@ class Gate:
         known = self._row_keys.count
         rows = self._row_keys.encode(batch.columns, len(batch))
         if self._row_keys.count > len(self._count):
-            self._make_room(max(2 * len(self._count), self._row_keys.count))
+            self._make_room(larger(len(self._count), self._row_keys.count))
         fresh = np.flatnonzero(rows >= known)
         self._rows.put(rows[fresh], batch.columns.take(fresh))
         self._end[rows] = INFINITY
@@ -113,7 +114,7 @@ class Gate:
 
     def _know_groups(self, groups: int) -> None:
         if len(self._cover) < groups:
-            more = max(groups, 2 * len(self._cover)) - len(self._cover)
+            more = larger(len(self._cover), groups) - len(self._cover)
             self._cover = np.append(self._cover, np.zeros(more, np.int64))
             self._first = np.append(self._first, np.full(more, -1))
             self._size = np.append(self._size, np.zeros(more, np.int64))
@@ -156,7 +157,7 @@ class Gate:
 
     def renumber_groups(self, kept: Ints, renumbered: Ints) -> None:
         """Group kept[i] is now i; no other is live."""
-        room = max(64, 2 * len(kept))
+        room = len(kept) + 1024
         known = kept < len(self._cover)
         for name, nothing in (("_cover", 0), ("_first", -1), ("_size", 0)):
             values = np.full(room, nothing, np.int64)
@@ -177,7 +178,7 @@ class Gate:
         needed |= self._count[: len(needed)] != 0
         kept = np.flatnonzero(needed)
         renumbered = self._row_keys.keep(kept)
-        self._rows.move(kept, max(64, 2 * len(kept)))
+        self._rows.move(kept, len(kept) + 1024)
         self._rows.vacuum(np.arange(len(kept)))
         for name in ("_count", "_following", "_leading", "_end"):
             values = np.zeros(self._rows.capacity, np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.physical.arrays import int64, is_plain, validity, view
+from millstream.physical.arrays import int64, is_plain, larger, of_view, validity, view
 from millstream.physical.batch import Ints, Mask, State
 from millstream.physical.kernels.interning import fill_word_table, intern_words
 from millstream.physical.pool import StringPool, power_of_two
@@ -115,6 +115,10 @@ def _decimal_words(array: pa.Array) -> tuple[Ints, Ints]:
     return low, high
 
 
+def _or_null(codes: Ints, valid: Mask) -> Ints:
+    return np.where(valid, codes, -1)
+
+
 def _fields(array: pa.Array) -> list[pa.Array]:
     fields: list[pa.Array] = array.flatten()  # with the NULLs of the struct itself
     return fields
@@ -188,9 +192,9 @@ class KeySpace:
     def _make_room(self, rows: int) -> None:
         wanted = self.count + rows
         if self._keys.shape[1] < wanted:
-            larger = np.empty((len(self._keys), max(wanted, self.count * 3 // 2)), np.int64)
-            larger[:, : self.count] = self._keys[:, : self.count]
-            self._keys = larger
+            keys = np.empty((len(self._keys), larger(self.count, wanted)), np.int64)
+            keys[:, : self.count] = self._keys[:, : self.count]
+            self._keys = keys
         if len(self._table) < 2 * wanted:
             self._rebuild(power_of_two(2 * wanted))
 
@@ -201,12 +205,39 @@ class KeySpace:
             self._table = np.zeros(size, np.int32)
         fill_word_table(self._keys, self.count, self._table)
 
+    # --- the values of keys ----------------------------------------------------------------------
+
+    def tells(self, number: int) -> bool:
+        """Whether the words of a column tell its values as they came: not where equal ones may
+        differ, nor where they are taken apart."""
+        type = self.types[number]
+        is_number = is_plain(type) and not pa.types.is_floating(type)
+        text = pa.types.is_string(type) or pa.types.is_binary(type)
+        return is_number or text or pa.types.is_boolean(type) or pa.types.is_decimal(type)
+
+    def column(self, number: int, codes: Ints) -> pa.Array:
+        """The values of keys in a column that is told."""
+        type, words = self.types[number], self._words[number]
+        before = zip(self._words[:number], self._tells_null[:number], strict=True)
+        place = sum(w.width + t for w, t in before)
+        found = self._keys[place : place + words.width, codes]
+        valid = None
+        if self._tells_null[number]:
+            valid = self._keys[place + words.width, codes] == 0
+        if words.pool is not None:
+            return words.pool.decode(found[0] if valid is None else _or_null(found[0], valid), type)
+        if pa.types.is_boolean(type):
+            return pa.array(found[0] != 0, mask=None if valid is None else ~valid)
+        values = found.T if pa.types.is_decimal(type) else found[0]
+        narrow = is_plain(type) and type.bit_width == 32
+        return of_view(values.astype(np.int32) if narrow else values, type, valid)
+
     # --- forgetting ------------------------------------------------------------------------------
 
     @property
     def is_stale(self) -> bool:
-        """Whether as many keys came since the last `keep` as were kept then."""
-        return self.count > 2 * self._kept + 1024
+        """Whether half as many keys came since the last `keep` as were kept then."""
+        return self.count > self._kept + self._kept // 2 + 1024
 
     def keep(self, codes: Ints) -> Ints:
         """Forget all keys but these (in ascending order, each once); the new code of codes[i] is i.

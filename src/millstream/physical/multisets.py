@@ -12,10 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.kernels.steps import running_counts
+from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace
-from millstream.physical.store import RowStore
 from millstream.physical.sweep import Steps, Sweep
 
 
@@ -23,7 +24,7 @@ class Multisets:
     def __init__(self, types: Sequence[pa.DataType], ordered: Sequence[bool]) -> None:
         self.keys = KeySpace(types)
         self.counts = np.zeros((len(ordered), 64), np.int64)
-        self._store = RowStore(types)
+        self._rows = KeyRows(self.keys)
         self._sweep = Sweep(ordered)
 
     @property
@@ -32,7 +33,7 @@ class Multisets:
 
     @property
     def nbytes(self) -> int:
-        parts = self.keys.nbytes + self._store.nbytes + self._sweep.nbytes
+        parts = self.keys.nbytes + self._rows.nbytes + self._sweep.nbytes
         return parts + self.counts.nbytes
 
     @property
@@ -50,12 +51,12 @@ class Multisets:
     def _store_new(self, codes: Ints, known: int, columns: Columns) -> None:
         count = self.keys.count
         if self.counts.shape[1] < count:
-            larger = np.zeros((len(self.counts), max(count, 2 * self.counts.shape[1])), np.int64)
-            larger[:, : self.counts.shape[1]] = self.counts
-            self.counts = larger
-        self._store.grow(count)
+            old = self.counts
+            self.counts = np.zeros((len(old), larger(old.shape[1], count)), np.int64)
+            self.counts[:, : old.shape[1]] = old
+        self._rows.grow(count)
         fresh = np.flatnonzero(codes >= known)
-        self._store.put(codes[fresh], columns.take(fresh))
+        self._rows.put(codes[fresh], columns.take(fresh))
 
     def due(self, frontier: int, floor: int = NEVER) -> tuple[Steps, Ints]:
         """The steps before the frontier, and how often each input has the row after each step.
@@ -65,7 +66,7 @@ class Multisets:
         return steps, after
 
     def rows(self, codes: Ints) -> Columns:
-        return self._store.rows(codes)
+        return self._rows.rows(codes)
 
     def forget(self, used: Ints | None = None) -> Ints | None:
         """Forget rows that are in no input, have no future and are not in `used`. Gives the new
@@ -79,19 +80,18 @@ class Multisets:
             needed[used] = True
         kept = np.flatnonzero(needed)
         renumbered = self.keys.keep(kept)
-        self._store.move(kept, max(64, 2 * len(kept)))
-        self._store.vacuum(np.arange(len(kept)))
-        counts = np.zeros((len(self.counts), max(64, 2 * len(kept))), np.int64)
+        self._rows.move(kept, len(kept) + 1024)
+        self._rows.vacuum(np.arange(len(kept)))
+        counts = np.zeros((len(self.counts), len(kept) + 1024), np.int64)
         counts[:, : len(kept)] = self.counts[:, kept]
         self.counts = counts
         self._sweep.renumber(renumbered)
         return renumbered
 
     def save(self) -> State:
-        codes = np.arange(self.keys.count)
         return {
             "keys": self.keys.save(),
-            "rows": self._store.save(codes),
+            "rows": self._rows.save(self.keys.count),
             "counts": self.counts[:, : self.keys.count].copy(),
             "sweep": self._sweep.save(),
         }
@@ -99,8 +99,7 @@ class Multisets:
     def restore(self, state: State) -> None:
         self.keys.restore(state["keys"])
         count = self.keys.count
-        self._store.grow(max(64, count))
-        self._store.restore(state["rows"], np.arange(count))
+        self._rows.restore(state["rows"], count)
         self.counts = np.zeros((len(self.counts), max(64, count)), np.int64)
         self.counts[:, :count] = state["counts"]
         self._sweep.restore(state["sweep"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millstream.physical.arrays import validity
+from millstream.physical.arrays import larger, validity
 from millstream.physical.batch import Ints, State
 from millstream.physical.kernels.interning import copy_strings, fill_byte_table, intern_bytes
 
@@ -98,7 +98,6 @@ def power_of_two(least: int) -> int:
 
 
 def grown(array: np.ndarray, least: int) -> np.ndarray:
-    """A larger copy, at least half as large again, so that growing is cheap in the long run."""
-    bigger = np.empty(max(least, len(array) * 3 // 2), array.dtype)
+    bigger = np.empty(larger(len(array), least), array.dtype)
     bigger[: len(array)] = array
     return bigger

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import larger
 from millstream.physical.batch import Ints, State
 from millstream.physical.kernels.pieces import settle_levels
 from millstream.physical.open_starts import OpenStarts
@@ -53,12 +54,12 @@ class Pieces:
 
     def _make_room(self, keys: int, pieces: int) -> None:
         if len(self._first) < keys:
-            more = np.full(max(keys, 2 * len(self._first)) - len(self._first), -1, np.int64)
+            more = np.full(larger(len(self._first), keys) - len(self._first), -1, np.int64)
             self._first = np.append(self._first, more)
             self._last = np.append(self._last, more)
         if len(self._since) - self._open < pieces:
             old = len(self._since)
-            new = max(2 * old, self._open + pieces)
+            new = larger(old, self._open + pieces)
             self._since = np.append(self._since, np.zeros(new - old, np.int64))
             self._count = np.append(self._count, np.zeros(new - old, np.int64))
             self._following = np.append(

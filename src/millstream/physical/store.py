@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.physical.arrays import int64, is_plain, of_view, validity, view
+from millstream.physical.arrays import int64, is_plain, larger, of_view, validity, view
 from millstream.physical.batch import Columns, Ints, State
 from millstream.physical.pool import StringPool
 from millstream.values import to_arrow, to_plain
@@ -63,7 +63,7 @@ class ColumnStore:
 
     @property
     def is_stale(self) -> bool:
-        """Whether there may be as much to drop as to keep."""
+        """Whether there may be half as much to drop as to keep."""
         return False
 
     def vacuum(self, slots: Ints) -> None:
@@ -103,7 +103,7 @@ class StringStore(ColumnStore):
         self._kept = 0
 
     def _room(self, capacity: int) -> np.ndarray:
-        return np.full(capacity, -1, np.int64)
+        return np.full(capacity, -1, np.int32)
 
     @property
     def nbytes(self) -> int:
@@ -117,12 +117,14 @@ class StringStore(ColumnStore):
 
     @property
     def is_stale(self) -> bool:
-        return self.pool.count > 2 * self._kept + 1024
+        return self.pool.count > self._kept + self._kept // 2 + 1024
 
     def vacuum(self, slots: Ints) -> None:
         if self.is_stale:
-            used = np.unique(self.values[slots])
-            self.values[slots] = self.pool.keep(used[used >= 0])[self.values[slots]]
+            used = np.zeros(self.pool.count + 1, np.bool_)  # the last entry serves NULL
+            used[self.values[slots]] = True
+            kept = self.pool.keep(np.flatnonzero(used[:-1]))
+            self.values[slots] = kept[self.values[slots]]
             self._kept = self.pool.count
 
 
@@ -179,8 +181,7 @@ class RowStore:
 
     def grow(self, capacity: int) -> None:
         if capacity > self.capacity:
-            larger = max(capacity, self.capacity * 3 // 2)
-            self.move(np.arange(self.capacity), larger)
+            self.move(np.arange(self.capacity), larger(self.capacity, capacity))
 
     @property
     def is_stale(self) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Agenda, Calendar, Queue
+from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.kernels.steps import order_by_key_and_time, step_bounds
 
@@ -106,7 +107,7 @@ class Sweep:
         if floor > NEVER:
             events[0] = np.maximum(events[0], floor)
         if len(self._scratch) < keys:
-            self._scratch = np.zeros(max(keys, 2 * len(self._scratch)), np.int64)
+            self._scratch = np.zeros(larger(len(self._scratch), keys), np.int64)
         order = order_by_key_and_time(events[1], events[0], self._scratch)
         time, code, delta, *words = (row[order] for row in events)
         port = np.concatenate(ports)[order] if len(self._agendas) > 1 else np.zeros_like(code)

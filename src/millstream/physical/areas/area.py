@@ -126,11 +126,3 @@ def newest_renumbered(newest: Ints, renumbered: Ints) -> Ints:
         newest = np.empty(len(kept) + 1024, np.int64)
     newest[: len(kept)], newest[len(kept) :] = heads, -1
     return newest
-
-
-def slots_or_slice(first: int, count: int, capacity: int) -> Ints | slice:
-    """The places of a run in a circular buffer; a slice where it does not wrap around."""
-    place = first & (capacity - 1)
-    if place + count <= capacity:
-        return slice(place, place + count)
-    return np.arange(first, first + count) & (capacity - 1)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from millstream.logical.time import INFINITY
 from millstream.physical.areas.area import Area, Probing, newest_renumbered
+from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Ints
 from millstream.physical.kernels.calendar import (
     close_elements,
@@ -41,7 +42,7 @@ class Chains:
     """Doubly linked lists of places, one for each code, newest first."""
 
     def __init__(self, capacity: int) -> None:
-        self.code, self.older, self.newer = np.full((3, capacity), -1, np.int64)
+        self.code, self.older, self.newer = np.full((3, capacity), -1, np.int32)
         self.newest = np.full(64, -1, np.int64)
 
     @property
@@ -54,7 +55,7 @@ class Chains:
 
     def know(self, codes: int) -> None:
         if len(self.newest) < codes:
-            more = max(codes, 2 * len(self.newest)) - len(self.newest)
+            more = larger(len(self.newest), codes) - len(self.newest)
             self.newest = np.append(self.newest, np.full(more, -1))
 
     def renumber(self, places: Ints, renumbered: Ints) -> None:
@@ -63,7 +64,7 @@ class Chains:
         self.newest = newest_renumbered(self.newest, renumbered)
 
     def grow(self, capacity: int) -> None:
-        more = np.full(capacity - len(self.code), -1, np.int64)
+        more = np.full(capacity - len(self.code), -1, np.int32)
         self.code = np.append(self.code, more)
         self.older = np.append(self.older, more)
         self.newer = np.append(self.newer, more)
@@ -85,11 +86,11 @@ class Calendar(Area):
         self._start, self._end, self._weight = np.zeros((3, 64), np.int64)
         self._alive = np.zeros(64, np.bool_)
         self._by_key = Chains(64)
-        self._by_row = Chains(64)
+        self._by_row = Chains(0 if closing is None else 64)
         self._width = 1
         self._first_end = INFINITY  # of all that came
         self._due = np.full(partitions, -1, np.int64)  # the first place of each partition
-        self._next_due = np.append(np.arange(1, 64), -1)
+        self._next_due = np.append(np.arange(1, 64), -1).astype(np.int32)
         self._free = 0
 
     def __len__(self) -> int:
@@ -109,7 +110,7 @@ class Calendar(Area):
         self._make_room(2 * len(batch))
         self._widen(batch.end)
         if self._closing is None:
-            self._append(codes, batch, codes)
+            self._append(codes, batch)
             return
         rows = self._row_keys.encode(batch.columns, len(batch))
         comes = batch.weight > 0
@@ -125,7 +126,7 @@ class Calendar(Area):
             rest.weight = -left[left > 0]
             self._append(codes[index], rest, rows[index])
 
-    def _append(self, codes: Ints, batch: Batch, rows: Ints) -> None:
+    def _append(self, codes: Ints, batch: Batch, rows: Ints | None = None) -> None:
         places, self._free = take_places(self._free, len(batch), self._next_due)
         self._start[places] = batch.start
         self._end[places] = batch.end
@@ -133,10 +134,11 @@ class Calendar(Area):
         self._alive[places] = True
         self._store.put(places, batch.columns)
         self._by_key.link(places, codes)
-        if self._closing is Closing.KEYED:
-            self._by_row.link(places, rows)
-        else:
-            self._by_row.code[places] = rows
+        if rows is not None:
+            if self._closing is Closing.KEYED:
+                self._by_row.link(places, rows)
+            else:
+                self._by_row.code[places] = rows
         schedule(places, self._end, self._width, self._due, self._next_due)
         self._count += len(batch)
 
@@ -164,13 +166,15 @@ class Calendar(Area):
         old = len(self._start)
         if self._count + count <= old:
             return
-        new = max(2 * old, self._count + count)
+        new = larger(old, self._count + count)
         for name in ("_start", "_end", "_weight", "_alive"):
             array = getattr(self, name)
             setattr(self, name, np.append(array, np.zeros(new - old, array.dtype)))
         self._by_key.grow(new)
-        self._by_row.grow(new)
-        self._next_due = np.append(self._next_due, np.append(np.arange(old + 1, new), self._free))
+        if self._closing is not None:
+            self._by_row.grow(new)
+        free = np.append(np.arange(old + 1, new), self._free).astype(np.int32)
+        self._next_due = np.append(self._next_due, free)
         self._free = old
         self._store.move(np.arange(self._store.capacity), new)
 
@@ -243,7 +247,7 @@ class Calendar(Area):
         return self._start[slots], self._end[slots], self._weight[slots]
 
     def codes(self) -> Ints:
-        return self._by_key.code[self.slots()]
+        return self._by_key.code[self.slots()].astype(np.int64)
 
     def live_codes(self) -> Ints:
         return np.flatnonzero(self._by_key.newest >= 0)

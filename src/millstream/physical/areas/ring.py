@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from millstream.physical.areas.area import Area, Probing, newest_renumbered, slots_or_slice
+from millstream.physical.areas.area import Area, Probing, newest_renumbered
+from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.kernels.ring import (
     CODE,
@@ -31,6 +32,7 @@ class Ring(Area):
     ) -> None:
         super().__init__(types, probing, lazy)
         self._base = self._stop = 0  # numbers of the first element and behind the last
+        self._origin = 0  # number of the element that lies, lay or would lie at place 0
         self._elements = np.zeros((64, WIDTH), np.int64)
         self._newest = np.full(64, -1, np.int64)  # number of the newest element by code
 
@@ -49,19 +51,17 @@ class Ring(Area):
         if len(self) + count > len(self._elements):
             self._grow(count)
         self._know(int(codes.max()) + 1)
-        self._store.put(slots_or_slice(self._stop, count, len(self._elements)), batch.columns)
+        self._store.put(self._places(self._stop, count), batch.columns)
         self._append(codes, batch.start, batch.end, batch.weight)
         self._stop += count
 
     def _append(self, codes: Ints, start: Ints, end: Ints, weight: Ints) -> None:
-        append(codes, start, end, weight, self._stop, self._elements, self._newest)
+        append(codes, start, end, weight, self._stop, self._origin, self._elements, self._newest)
 
     def _grow(self, count: int) -> None:
-        """Twice the room; elements are numbered from 0 again."""
+        """More room; elements are numbered from 0 again."""
         slots, live = self.slots(), len(self)
-        capacity = len(self._elements)
-        while capacity < live + count:
-            capacity *= 2
+        capacity = larger(len(self._elements), live + count)
         self._store.move(slots, capacity)
         self._relink(self.codes(), slots, capacity)
         self._store.vacuum(np.arange(live))
@@ -71,32 +71,45 @@ class Ring(Area):
         start, end, weight = self.times(slots)
         self._elements = np.zeros((capacity, WIDTH), np.int64)
         self._newest = np.full(max(64, int(codes.max(initial=0)) + 1), -1, np.int64)
-        self._base = self._stop = 0
+        self._base = self._stop = self._origin = 0
         self._append(codes, start, end, weight)
         self._stop = len(slots)
 
     def _know(self, codes: int) -> None:
         if len(self._newest) < codes:
-            more = max(codes, 2 * len(self._newest)) - len(self._newest)
+            more = larger(len(self._newest), codes) - len(self._newest)
             self._newest = np.append(self._newest, np.full(more, -1))
 
     def probe(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         if self.probing is Probing.HASH:
             found, slots, touched = probe_chains(
-                codes, start, end, self._base, self._elements, self._newest
+                codes, start, end, self._base, self._origin, self._elements, self._newest
             )
         else:
             found, slots, touched = probe_all(
-                codes, start, end, self._base, self._stop, self._elements
+                codes, start, end, self._base, self._stop, self._origin, self._elements
             )
         self.touched += touched
         return found, slots
 
     def _expire(self, frontier: int) -> None:
-        self._base = first_alive(self._base, self._stop, self._elements, frontier)
+        self._base = first_alive(self._base, self._stop, self._origin, self._elements, frontier)
+        if self._base - self._origin >= len(self._elements):
+            self._origin += len(self._elements)
 
     def slots(self) -> Ints:
-        return np.arange(self._base, self._stop) & (len(self._elements) - 1)
+        places = np.arange(self._base - self._origin, self._stop - self._origin)
+        places[places >= len(self._elements)] -= len(self._elements)
+        return places
+
+    def _places(self, first: int, count: int) -> Ints | slice:
+        """The places of elements that follow each other; a slice where they do."""
+        place, capacity = first - self._origin, len(self._elements)
+        if place >= capacity:
+            place -= capacity
+        if place + count <= capacity:
+            return slice(place, place + count)
+        return np.arange(place, place + count) % capacity
 
     def times(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
         start, end, weight = read_times(slots, self._elements)
@@ -110,5 +123,5 @@ class Ring(Area):
         return np.flatnonzero(self._newest >= self._base) if len(self) else np.empty(0, np.int64)
 
     def renumber(self, renumbered: Ints) -> None:
-        recode(self._base, self._stop, self._elements, renumbered)
+        recode(self._base, self._stop, self._origin, self._elements, renumbered)
         self._newest = newest_renumbered(self._newest, renumbered)

@@ -11,12 +11,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Links = NDArray[np.int32]  # places and codes, by place
 
 _FOR_EVER = 2**63 - 1
 
 
 @njit(cache=True)
-def take_places(free: int, count: int, next_due: Ints) -> tuple[Ints, int]:
+def take_places(free: int, count: int, next_due: Links) -> tuple[Ints, int]:
     """That many free places, and where the free ones begin now."""
     places = np.empty(count, np.int64)
     for i in range(count):
@@ -27,7 +28,7 @@ def take_places(free: int, count: int, next_due: Ints) -> tuple[Ints, int]:
 
 @njit(cache=True)
 def link_places(
-    places: Ints, codes: Ints, code_at: Ints, older: Ints, newer: Ints, newest: Ints
+    places: Ints, codes: Ints, code_at: Links, older: Links, newer: Links, newest: Ints
 ) -> None:
     """Put places at the head of the chains of their codes."""
     for i in range(len(places)):
@@ -41,7 +42,7 @@ def link_places(
 
 
 @njit(cache=True)
-def schedule(places: Ints, end_at: Ints, width: int, due: Ints, next_due: Ints) -> None:
+def schedule(places: Ints, end_at: Ints, width: int, due: Ints, next_due: Links) -> None:
     """Put places into the partitions of their ends; what ends never is in none."""
     for i in range(len(places)):
         place = places[i]
@@ -54,7 +55,7 @@ def schedule(places: Ints, end_at: Ints, width: int, due: Ints, next_due: Ints) 
 
 
 @njit(cache=True)
-def unlink(place: int, code_at: Ints, older: Ints, newer: Ints, newest: Ints) -> None:
+def unlink(place: int, code_at: Links, older: Links, newer: Links, newest: Ints) -> None:
     if newer[place] >= 0:
         older[newer[place]] = older[place]
     else:
@@ -71,14 +72,14 @@ def expire_partitions(
     width: int,
     end_at: Ints,
     due: Ints,
-    next_due: Ints,
-    code_at: Ints,
-    older: Ints,
-    newer: Ints,
+    next_due: Links,
+    code_at: Links,
+    older: Links,
+    newer: Links,
     newest: Ints,
-    row_at: Ints,
-    row_older: Ints,
-    row_newer: Ints,
+    row_at: Links,
+    row_older: Links,
+    row_newer: Links,
     row_newest: Ints,
     keyed: bool,
     alive: NDArray[np.bool_],
@@ -112,7 +113,7 @@ def expire_partitions(
 
 @njit(cache=True)
 def probe_pool(
-    codes: Ints, starts: Ints, ends: Ints, start_at: Ints, end_at: Ints, older: Ints, newest: Ints
+    codes: Ints, starts: Ints, ends: Ints, start_at: Ints, end_at: Ints, older: Links, newest: Ints
 ) -> tuple[Ints, Ints, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
     room = 2 * len(codes) + 16
@@ -135,7 +136,7 @@ def _follow_chains(
     ends: Ints,
     start_at: Ints,
     end_at: Ints,
-    older: Ints,
+    older: Links,
     newest: Ints,
     found: Ints,
     places: Ints,
@@ -172,7 +173,7 @@ def probe_all(
     live: Ints,
     start_at: Ints,
     end_at: Ints,
-    code_at: Ints,
+    code_at: Links,
 ) -> tuple[Ints, Ints, int]:
     """As `probe_pool`, by a nested loop over the live places."""
     room = 2 * len(codes) + 16
@@ -195,7 +196,7 @@ def _scan(
     live: Ints,
     start_at: Ints,
     end_at: Ints,
-    code_at: Ints,
+    code_at: Links,
     found: Ints,
     places: Ints,
     i: int,
@@ -238,16 +239,16 @@ def close_elements(
     start_at: Ints,
     end_at: Ints,
     weight_at: Ints,
-    code_at: Ints,
-    row_at: Ints,
-    older: Ints,
-    newer: Ints,
+    code_at: Links,
+    row_at: Links,
+    older: Links,
+    newer: Links,
     newest: Ints,
-    row_older: Ints,
-    row_newer: Ints,
+    row_older: Links,
+    row_newer: Links,
     row_newest: Ints,
     due: Ints,
-    next_due: Ints,
+    next_due: Links,
     alive: NDArray[np.bool_],
     keyed: bool,
     split_from: Ints,
@@ -301,7 +302,7 @@ def close_elements(
 
 
 @njit(cache=True)
-def _put(place: int, code: int, older: Ints, newer: Ints, newest: Ints) -> None:
+def _put(place: int, code: int, older: Links, newer: Links, newest: Ints) -> None:
     older[place] = newest[code]
     newer[place] = -1
     if newest[code] >= 0:

@@ -1,8 +1,9 @@
 """The ring join: chains of equal keys through a circular buffer, newest element first.
 
-Elements are numbered as they come; element n lies at n mod capacity. Ends do not decrease with
-these numbers, so along a chain they do not increase: the first element that has ended says that
-all behind it have.
+Elements are numbered as they come; element n lies at place n - origin, or where that is beyond the
+end, at the same distance from the beginning: `origin` is less than the capacity behind the first
+element. Ends do not decrease with these numbers, so along a chain they do not increase: the first
+element that has ended says that all behind it have.
 """
 
 from __future__ import annotations
@@ -19,6 +20,12 @@ START, END, OLDER, WEIGHT, CODE = 0, 1, 2, 3, 4
 WIDTH = 5
 
 
+@njit(cache=True, inline="always")
+def place_of(number: int, origin: int, capacity: int) -> int:
+    place = number - origin
+    return place - capacity if place >= capacity else place
+
+
 @njit(cache=True)
 def append(
     codes: Ints,
@@ -26,13 +33,13 @@ def append(
     ends: Ints,
     weights: Ints,
     first: int,
+    origin: int,
     elements: Ints,
     newest: Ints,
 ) -> None:
     """Enter elements first, first + 1, … into the ring and the chains of their codes."""
-    mask = len(elements) - 1
     for i in range(len(codes)):
-        place = (first + i) & mask
+        place = place_of(first + i, origin, len(elements))
         code = codes[i]
         elements[place, START] = starts[i]
         elements[place, END] = ends[i]
@@ -48,7 +55,7 @@ def append(
 
 @njit(cache=True)
 def probe_chains(
-    codes: Ints, starts: Ints, ends: Ints, base: int, elements: Ints, newest: Ints
+    codes: Ints, starts: Ints, ends: Ints, base: int, origin: int, elements: Ints, newest: Ints
 ) -> tuple[Ints, Ints, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
     room = 2 * len(codes) + 16
@@ -56,8 +63,9 @@ def probe_chains(
     i, number, count, touched = 0, -2, 0, 0
     while True:
         i, number, count, touched = _follow_chains(
-            codes, starts, ends, base, elements, newest, found, places, i, number, count, touched
-        )
+            codes, starts, ends, base, origin, elements, newest,
+            found, places, i, number, count, touched,
+        )  # fmt: skip
         if i == len(codes):
             return found[:count], places[:count], touched
         found, places = _doubled(found), _doubled(places)
@@ -69,6 +77,7 @@ def _follow_chains(
     starts: Ints,
     ends: Ints,
     base: int,
+    origin: int,
     elements: Ints,
     newest: Ints,
     found: Ints,
@@ -79,13 +88,13 @@ def _follow_chains(
     touched: int,
 ) -> tuple[int, int, int, int]:
     """From element `number` of the chain of row i on; -2 is its beginning."""
-    mask, room = len(elements) - 1, len(found)
+    capacity, room = len(elements), len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
         if number == -2:
             number = newest[code] if 0 <= code < len(newest) else -1
         while number >= base:
-            place = number & mask
+            place = place_of(number, origin, capacity)
             if elements[place, END] <= start:
                 touched += 1
                 break
@@ -104,7 +113,7 @@ def _follow_chains(
 
 @njit(cache=True)
 def probe_all(
-    codes: Ints, starts: Ints, ends: Ints, base: int, stop: int, elements: Ints
+    codes: Ints, starts: Ints, ends: Ints, base: int, stop: int, origin: int, elements: Ints
 ) -> tuple[Ints, Ints, int]:
     """As `probe_chains`, by a nested loop."""
     room = 2 * len(codes) + 16
@@ -112,7 +121,7 @@ def probe_all(
     i, number, count = 0, base, 0
     while True:
         i, number, count = _scan(
-            codes, starts, ends, base, stop, elements, found, places, i, number, count
+            codes, starts, ends, base, stop, origin, elements, found, places, i, number, count
         )
         if i == len(codes):
             return found[:count], places[:count], len(codes) * (stop - base)
@@ -126,6 +135,7 @@ def _scan(
     ends: Ints,
     base: int,
     stop: int,
+    origin: int,
     elements: Ints,
     found: Ints,
     places: Ints,
@@ -133,11 +143,11 @@ def _scan(
     number: int,
     count: int,
 ) -> tuple[int, int, int]:
-    mask, room = len(elements) - 1, len(found)
+    capacity, room = len(elements), len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
         while number < stop:
-            place = number & mask
+            place = place_of(number, origin, capacity)
             if (
                 elements[place, CODE] == code
                 and elements[place, START] < end
@@ -162,11 +172,11 @@ def _doubled(array: Ints) -> Ints:
 
 
 @njit(cache=True)
-def recode(base: int, stop: int, elements: Ints, renumbered: Ints) -> None:
+def recode(base: int, stop: int, origin: int, elements: Ints, renumbered: Ints) -> None:
     """Give elements the new codes of their old ones."""
-    mask = len(elements) - 1
     for number in range(base, stop):
-        elements[number & mask, CODE] = renumbered[elements[number & mask, CODE]]
+        place = place_of(number, origin, len(elements))
+        elements[place, CODE] = renumbered[elements[place, CODE]]
 
 
 @njit(cache=True)
@@ -187,9 +197,9 @@ def read_times(places: Ints, elements: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 @njit(cache=True)
-def first_alive(base: int, stop: int, elements: Ints, frontier: int) -> int:
+def first_alive(base: int, stop: int, origin: int, elements: Ints, frontier: int) -> int:
     """The first element that ends after the frontier."""
-    mask = len(elements) - 1
-    while base < stop and elements[base & mask, END] <= frontier:
+    capacity = len(elements)
+    while base < stop and elements[place_of(base, origin, capacity), END] <= frontier:
         base += 1
     return base

@@ -24,12 +24,13 @@ import pyarrow as pa
 from millstream.logical.plan import Named, Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.accumulators import Answer
-from millstream.physical.arrays import gather
+from millstream.physical.arrays import gather, larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.calls import Calls, empty_value
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.rows_of_groups import ended_rows, signed_rows
 from millstream.physical.kernels.steps import running_counts
+from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace, differs_from_previous
 from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
@@ -75,7 +76,7 @@ class AggregateOperator(Operator):
         self._values = Evaluation([*keys, *self._calls.expressions], node.input.schema, context)
         self._key_types = [key.type for key in keys]
         self._keys = KeySpace(self._key_types)
-        self._key_rows = RowStore(self._key_types)
+        self._key_rows = KeyRows(self._keys)
         self._sweep = Sweep([node.input.pattern is Pattern.WEAKEST], self._calls.words)
         self._counts = np.zeros((1, 0), np.int64)  # rows of each group
         self._present = np.zeros(0, np.bool_)  # whether a group has a row in the output
@@ -145,8 +146,7 @@ class AggregateOperator(Operator):
     def _make_room(self) -> None:
         old, count = len(self._present), self._keys.count
         if old < count:
-            new = max(64, count, 2 * old)
-            self._resize(np.arange(old), new)
+            self._resize(np.arange(old), larger(old, max(64, count)))
 
     def _resize(self, old: Ints, capacity: int) -> None:
         """Group i was old[i]."""
@@ -167,7 +167,7 @@ class AggregateOperator(Operator):
         kept = np.flatnonzero(needed)
         renumbered = self._keys.keep(kept)
         self._sweep.renumber(renumbered)
-        self._resize(kept, max(64, 2 * len(kept)))
+        self._resize(kept, len(kept) + 1024)
         self._key_rows.vacuum(np.arange(len(kept)))
         self._answer.vacuum(np.flatnonzero(self._present))
 
@@ -259,11 +259,10 @@ class AggregateOperator(Operator):
         return self._sweep.touched
 
     def save(self) -> State:
-        codes = np.arange(self._keys.count)
         present = np.flatnonzero(self._present)
         return {
             "keys": self._keys.save(),
-            "key_rows": self._key_rows.save(codes),
+            "key_rows": self._key_rows.save(self._keys.count),
             "sweep": self._sweep.save(),
             "calls": self._calls.save(),
             "counts": self._counts.copy(),
@@ -277,7 +276,7 @@ class AggregateOperator(Operator):
     def restore(self, state: State) -> None:
         self._keys.restore(state["keys"])
         self._resize(np.empty(0, np.int64), len(state["present"]))
-        self._key_rows.restore(state["key_rows"], np.arange(self._keys.count))
+        self._key_rows.restore(state["key_rows"], self._keys.count)
         self._sweep.restore(state["sweep"])
         self._calls.restore(state["calls"])
         self._counts, self._present = state["counts"], state["present"]

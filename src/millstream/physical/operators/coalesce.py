@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Calendar
+from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.kernels.coalesce import extend_pieces, first_growing
 from millstream.physical.keys import KeySpace
@@ -92,7 +93,7 @@ class CoalesceOperator(Operator):
         key = [*batch.columns, pa.array(batch.weight)]
         codes = self._keys.encode(key, len(batch))
         if len(self._newest) < self._keys.count:
-            more = max(self._keys.count, 2 * len(self._newest)) - len(self._newest)
+            more = larger(len(self._newest), self._keys.count) - len(self._newest)
             self._newest = np.append(self._newest, np.full(more, -1))
         mask = len(self._since) - 1
         numbers = extend_pieces(

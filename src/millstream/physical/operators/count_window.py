@@ -20,6 +20,7 @@ import numpy as np
 
 from millstream.logical.expressions import Expression
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints, Mask, State, merged
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.count_window import slide_windows
@@ -140,7 +141,7 @@ class CountWindowOperator(Operator):
         codes = self._keys.encode(values, len(batch))
         count = self._keys.count
         if len(self._arrived) < count:
-            more = max(count, 2 * len(self._arrived)) - len(self._arrived)
+            more = larger(len(self._arrived), count) - len(self._arrived)
             for name, nothing in (
                 ("_arrived", 0), ("_oldest_number", 0),
                 ("_oldest", -1), ("_latest", -1), ("_unseen", -1), ("_scratch", 0),
@@ -153,7 +154,7 @@ class CountWindowOperator(Operator):
             self._rows.vacuum(self._slots.in_use())
         lacking = self._slots.lacking(len(batch))
         if lacking:
-            capacity = max(2 * self._slots.capacity, self._slots.capacity + lacking)
+            capacity = larger(self._slots.capacity, self._slots.capacity + lacking)
             self._rows.move(np.arange(self._rows.capacity), capacity)
             more = np.full(capacity - self._slots.capacity, -1, np.int64)
             self._following = np.append(self._following, more)

@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.kernels.extension import extend
 from millstream.physical.keys import KeySpace
@@ -66,7 +67,7 @@ class DistinctOperator(Operator):
 
     def _make_room(self) -> None:
         if len(self._largest) < self._keys.count:
-            more = max(self._keys.count, 2 * len(self._largest)) - len(self._largest)
+            more = larger(len(self._largest), self._keys.count) - len(self._largest)
             self._largest = np.append(self._largest, np.full(more, NEVER))
 
     def _forget(self) -> None:

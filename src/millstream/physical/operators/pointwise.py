@@ -23,6 +23,7 @@ import numpy as np
 
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints, State
 from millstream.physical.kernels.steps import levels_before
 from millstream.physical.multisets import Multisets
@@ -138,7 +139,7 @@ class PointwiseOperator(Operator):
     def _make_room(self) -> None:
         count = self._multisets.keys.count
         if len(self._levels) < count:
-            more = max(count, 2 * len(self._levels)) - len(self._levels)
+            more = larger(len(self._levels), count) - len(self._levels)
             self._levels = np.append(self._levels, np.zeros(more, np.int64))
 
     def _forget(self) -> None:

@@ -23,6 +23,7 @@ from millstream.logical.elements import Row
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import SortKey
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.multisets import Multisets
@@ -145,7 +146,7 @@ class TopNOperator(Operator):
             (row[keys:], (*self._rank(row[:keys]), code)) for code, row in enumerate(plain, known)
         ]
         if len(self._levels) < self._multiset.keys.count:
-            more = max(self._multiset.keys.count, 2 * len(self._levels)) - len(self._levels)
+            more = larger(len(self._levels), self._multiset.keys.count) - len(self._levels)
             self._levels = np.append(self._levels, np.zeros(more, np.int64))
 
     def _rank(self, values: Row) -> tuple[Any, ...]:
