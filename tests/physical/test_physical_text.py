@@ -167,13 +167,12 @@ def test_windows_over_granules(session: ms.Session) -> None:
         ),
         """
         Map columns=[d.k] pattern=WEAK emits=[+]
-          Pointwise function=identity form=intervals final=yes pattern=WEAK emits=[+] state=keyed
-            CountWindow by=[d.k] rows=2 order=[s.`$arrival`] slide=2 granule=4 pattern=STRICT emits=[+,-] state=queues by key
-              Split granule=4 pattern=WEAKEST emits=[+] state=keyed
-                Granularity granule=4 pattern=WEAKEST emits=[+]
-                  Map columns=[s.k AS d.k, s.`$arrival` AS s.`$arrival`] pattern=WEAKEST emits=[+]
-                    TimeWindow range=5 pattern=WEAKEST emits=[+]
-                      Source stream=s arrival=yes pattern=WEAKEST emits=[+]
+          CountWindow by=[d.k] rows=2 order=[s.`$arrival`] slide=2 granule=4 form=intervals final=yes pattern=WEAK emits=[+] state=queues by key
+            Split granule=4 pattern=WEAKEST emits=[+] state=keyed
+              Granularity granule=4 pattern=WEAKEST emits=[+]
+                Map columns=[s.k AS d.k, s.`$arrival` AS s.`$arrival`] pattern=WEAKEST emits=[+]
+                  TimeWindow range=5 pattern=WEAKEST emits=[+]
+                    Source stream=s arrival=yes pattern=WEAKEST emits=[+]
         """,  # noqa: E501
     )
 

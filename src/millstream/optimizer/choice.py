@@ -75,7 +75,7 @@ def settled(plan: PhysicalPlan, final: bool = False) -> PhysicalPlan:
     match plan:
         case Map() | Filter():
             return replace(plan, input=settled(plan.input, final))
-        case Aggregate() | Pointwise() | SemiJoin():
+        case Aggregate() | CountWindow() | Pointwise() | SemiJoin():
             return replace(plan, form=Form.INTERVALS, final=final)
     return Pointwise((plan,), Function.IDENTITY, plan.schema, Form.INTERVALS, final)
 

@@ -65,7 +65,8 @@ class Gate:
     @property
     def nbytes(self) -> int:
         own = 4 * self._count.nbytes + 3 * self._cover.nbytes
-        return own + self._rows.nbytes + self._sweep.nbytes + self._row_keys.nbytes
+        parts = (self._rows, self._sweep, self._row_keys, self._slots)
+        return own + sum(part.nbytes for part in parts)
 
     @property
     def touched(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from millstream.physical.arrays import larger
 from millstream.physical.batch import Ints
 
 
@@ -14,6 +15,10 @@ class Slots:
         self.capacity = capacity
         self._free = np.arange(capacity)
         self._count = capacity
+
+    @property
+    def nbytes(self) -> int:
+        return self._free.nbytes
 
     @property
     def used(self) -> int:
@@ -35,7 +40,8 @@ class Slots:
     def release(self, slots: Ints) -> None:
         stop = self._count + len(slots)
         if len(self._free) < stop:
-            self._free = np.append(self._free, np.zeros(stop, np.int64))
+            more = larger(len(self._free), stop) - len(self._free)
+            self._free = np.append(self._free, np.zeros(more, np.int64))
         self._free[self._count : stop] = slots
         self._count = stop
 

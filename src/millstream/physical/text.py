@@ -171,7 +171,8 @@ def _windows(plan: PhysicalPlan, time: TimeDomain) -> dict[str, str]:
             rows = "UNBOUNDED" if plan.rows == INFINITY else str(plan.rows)
             order = _list(map(expression_text, plan.order))
             slide = {} if plan.slide == 1 else {"slide": str(plan.slide)}
-            return by | {"rows": rows, "order": order} | slide | _granule(plan.granule, time)
+            window = {"rows": rows, "order": order} | slide | _granule(plan.granule, time)
+            return by | window | _form(plan)
         case Granularity() | Split():
             return {"granule": time.format(plan.granule)}
         case Cut():
@@ -227,7 +228,7 @@ def _once(plan: Pointwise) -> dict[str, str]:
     return {"once": _list(sides)} if sides else {}
 
 
-def _form(plan: SemiJoin | Pointwise | Aggregate) -> dict[str, str]:
+def _form(plan: SemiJoin | Pointwise | Aggregate | CountWindow) -> dict[str, str]:
     own = {} if plan.form is Form.SIGNED else {"form": plan.form.value}
     return own | ({"final": "yes"} if plan.final else {})
 

@@ -4,9 +4,10 @@
 t, n how many did; with keys, of each partition. Rows of one instant come in the order given.
 *State*: the rows of the windows, and those that wait for the window to slide. An unbounded window
 keeps only the latter.
-*Pattern*: STRICT: a row goes when others come, nobody knows when; so it is given as `+1 [t, ∞)` and
-later as `-1 [t', ∞)`, and no silent partition holds anything back. MONOTONIC if unbounded. (K gives
-a row when it has left; `Pointwise` settles to that, and the oldest row then holds the frontier.)
+*Form*: a row goes when others come, nobody knows when. SIGNED gives it as `+1 [t, ∞)` and later as
+`-1 [t', ∞)`, and no silent partition holds anything back. INTERVALS gives it when it has left, as K
+does; the oldest row then holds the frontier back, unless the operator is the last one (`final`).
+*Pattern*: STRICT; as intervals WEAK, and without keys WEAKEST; MONOTONIC if unbounded.
 *Cost*: constant a row. *Source*: K algorithms 13, 14 and 19, eq. 17.2.
 """
 
@@ -21,12 +22,14 @@ import numpy as np
 from millstream.logical.expressions import Expression
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import larger
-from millstream.physical.batch import Batch, Ints, Mask, State, merged
+from millstream.physical.batch import NEVER, Batch, Ints, Mask, State, merged
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.count_window import slide_windows
 from millstream.physical.kernels.steps import order_by_key
 from millstream.physical.keys import KeySpace
+from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.time_window import unsettled
 from millstream.physical.ordering import sorted_rows
 from millstream.physical.slots import Slots
@@ -44,10 +47,16 @@ class CountWindow(PhysicalPlan):
     keys: tuple[Expression, ...] = ()
     slide: int = 1
     granule: int = 1
+    form: Form = Form.SIGNED
+    final: bool = False
 
     @cached_property
     def pattern(self) -> Pattern:
-        return Pattern.MONOTONIC if self.rows == INFINITY else Pattern.STRICT
+        if self.rows == INFINITY:
+            return Pattern.MONOTONIC
+        if self.form is Form.SIGNED:
+            return Pattern.STRICT
+        return Pattern.WEAK if self.keys else Pattern.WEAKEST
 
     @property
     def state(self) -> str:
@@ -70,6 +79,10 @@ class CountWindowOperator(Operator):
         self._arrived, self._oldest_number = np.zeros((2, 64), np.int64)  # by partition
         self._oldest, self._latest, self._unseen = np.full((3, 64), -1, np.int64)
         self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read
+        # As intervals: from when on each slot has been in the window, NEVER if it is not.
+        self._settles = node.form is Form.INTERVALS
+        self._since = np.full(64 if self._settles else 0, NEVER, np.int64)
+        self._starts = OpenStarts() if self._settles and not node.final else None
         self._scratch = np.zeros(64, np.int64)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
@@ -79,14 +92,38 @@ class CountWindowOperator(Operator):
         for_ever = released.end == INFINITY
         last = batch.frontier == INFINITY and bool(for_ever.any())
         arrivals = self._in_order(self._repeated(released, for_ever) if last else released)
-        if not len(arrivals):
-            return [Batch.empty(self._node.types, batch.frontier)]
-        slots, times, changes = self._slide(arrivals)
+        nothing = np.empty(0, np.int64)
+        slots, times, changes = self._slide(arrivals) if len(arrivals) else (nothing,) * 3
         end = np.full(len(slots), INFINITY)
         given = Batch(self._rows.rows(slots), times, end, changes, batch.frontier)
         if last:
             self._check_settled(given, int(arrivals.start[-1]))
-        return [given]
+        return [self._settled(slots, times, changes, batch.frontier) if self._settles else given]
+
+    def _settled(self, slots: Ints, times: Ints, changes: Ints, frontier: int) -> Batch:
+        """The intervals of the rows that leave; at the end of time also of those that stay."""
+        came, went = np.flatnonzero(changes > 0), np.flatnonzero(changes < 0)
+        self._since[slots[came]] = times[came]
+        left, end = slots[went], times[went]
+        if frontier == INFINITY:
+            stay = self._staying(left)
+            left = np.append(left, stay)
+            end = np.append(end, np.full(len(stay), INFINITY))
+        start = self._since[left]
+        self._since[left] = NEVER
+        one = np.ones(len(left), np.int64)
+        if self._starts is not None:
+            self._starts.add(times[came], changes[came])
+            self._starts.remove(start, one)
+            frontier = min(frontier, self._starts.least)
+        return Batch(self._rows.rows(left), start, end, one, frontier)
+
+    def _staying(self, left: Ints) -> Ints:
+        """The slots that are in the window now that these have left, in order of start."""
+        stays = self._since > NEVER
+        stays[left] = False
+        slots = np.flatnonzero(stays)
+        return slots[np.argsort(self._since[slots], kind="stable")]
 
     def _repeated(self, batch: Batch, for_ever: Mask) -> Batch:
         """At the end of a bounded input: rows that hold for ever come in each granule, as many of
@@ -158,6 +195,8 @@ class CountWindowOperator(Operator):
             self._rows.move(np.arange(self._rows.capacity), capacity)
             more = np.full(capacity - self._slots.capacity, -1, np.int64)
             self._following = np.append(self._following, more)
+            if self._settles:
+                self._since = np.append(self._since, np.full(len(more), NEVER))
             self._slots.grow(capacity)
         slots = self._slots.take(len(batch))
         self._rows.put(slots, batch.columns)
@@ -175,14 +214,18 @@ class CountWindowOperator(Operator):
 
     @property
     def nbytes(self) -> int:
-        own = self._following.nbytes + 6 * self._arrived.nbytes + self._waiting.nbytes
-        return own + self._rows.nbytes + self._keys.nbytes
+        own = self._following.nbytes + self._since.nbytes + 6 * self._arrived.nbytes
+        own += 0 if self._starts is None else self._starts.nbytes
+        parts = (self._waiting, self._rows, self._keys, self._slots)
+        return own + sum(part.nbytes for part in parts)
 
     def save(self) -> State:
         self._slots.release(self._gone)
         self._gone = np.empty(0, np.int64)
         used = self._slots.in_use()
-        names = ("_arrived", "_oldest", "_oldest_number", "_latest", "_unseen", "_following")
+        names = (
+            "_arrived", "_oldest", "_oldest_number", "_latest", "_unseen", "_following", "_since",
+        )  # fmt: skip
         return {
             "waiting": self._waiting.save(),
             "keys": self._keys.save(),
@@ -201,3 +244,6 @@ class CountWindowOperator(Operator):
         self._slots.grow(len(self._following))
         self._slots.occupy(state["used"])
         self._scratch = np.zeros(len(self._arrived), np.int64)
+        if self._starts is not None:
+            starts = self._since[self._since > NEVER]
+            self._starts.add(starts, np.ones(len(starts), np.int64))
