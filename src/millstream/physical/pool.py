@@ -59,8 +59,7 @@ class StringPool:
             fill_byte_table(self._ends, self._arena, self.count, self._table)
 
     def decode(self, codes: Ints, type: pa.DataType) -> pa.Array:
-        known = np.maximum(codes, 0)
-        sizes = np.where(codes >= 0, self._ends[known + 1] - self._ends[known], 0)
+        sizes = self._ends[codes + 1] - self._ends[np.maximum(codes, 0)]  # 0 for -1
         offsets = np.zeros(len(codes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
