@@ -57,11 +57,11 @@ class Words:
         if pa.types.is_null(type):
             return
         if pa.types.is_floating(type):
-            yield _float_words(array)
+            yield float_words(array)
         elif pa.types.is_decimal(type):
-            yield from _decimal_words(array)
+            yield from decimal_words(array)
         elif pa.types.is_struct(type):
-            for part, field in zip(self.parts, _fields(array), strict=True):
+            for part, field in zip(self.parts, fields_of(array), strict=True):
                 yield from part.nullable(field)
         elif pa.types.is_list(type):
             yield self._list_words(array)
@@ -94,7 +94,7 @@ class Words:
             yield from part.pools()
 
 
-def _float_words(array: pa.Array) -> Ints:
+def float_words(array: pa.Array) -> Ints:
     values: NDArray[Any] = view(array).view(f"f{array.type.bit_width // 8}")
     words = values.astype(np.float64) + 0.0  # adding 0.0 turns -0.0 to 0.0
     words[np.isnan(words)] = np.nan
@@ -105,7 +105,7 @@ def _float_words(array: pa.Array) -> Ints:
     return bits
 
 
-def _decimal_words(array: pa.Array) -> tuple[Ints, Ints]:
+def decimal_words(array: pa.Array) -> tuple[Ints, Ints]:
     buffer = array.buffers()[1]
     halves = np.frombuffer(buffer, np.int64, 2 * len(array), array.offset * 16).reshape(-1, 2)
     low, high = halves[:, 0].copy(), halves[:, 1].copy()
@@ -119,7 +119,7 @@ def _or_null(codes: Ints, valid: Mask) -> Ints:
     return np.where(valid, codes, -1)
 
 
-def _fields(array: pa.Array) -> list[pa.Array]:
+def fields_of(array: pa.Array) -> list[pa.Array]:
     fields: list[pa.Array] = array.flatten()  # with the NULLs of the struct itself
     return fields
 
