@@ -15,12 +15,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import Enum
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.store import RowStore
+
+Number = TypeVar("Number", np.int32, np.int64)
 
 
 class Probing(Enum):
@@ -117,12 +121,12 @@ class Area(ABC):
         self._expired = state["expired"]
 
 
-def newest_renumbered(newest: Ints, renumbered: Ints) -> Ints:
+def newest_renumbered(newest: NDArray[Number], renumbered: Ints) -> NDArray[Number]:
     """The heads of chains by code, for the new codes, which are in the order of the old ones; links
     do not change."""
     kept = np.flatnonzero(renumbered[: min(len(newest), len(renumbered) - 1)] >= 0)
     heads = newest[kept]
     if len(newest) > 4 * (len(kept) + 1024):  # there was a burst
-        newest = np.empty(len(kept) + 1024, np.int64)
+        newest = np.empty(len(kept) + 1024, newest.dtype)
     newest[: len(kept)], newest[len(kept) :] = heads, -1
     return newest

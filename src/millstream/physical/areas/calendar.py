@@ -39,11 +39,11 @@ class Closing(Enum):
 
 
 class Chains:
-    """Doubly linked lists of places, one for each code, newest first."""
+    """Doubly linked lists of places, one for each code, newest first; free places have code -1."""
 
     def __init__(self, capacity: int) -> None:
         self.code, self.older, self.newer = np.full((3, capacity), -1, np.int32)
-        self.newest = np.full(64, -1, np.int64)
+        self.newest = np.full(64, -1, np.int32)
 
     @property
     def nbytes(self) -> int:
@@ -56,7 +56,7 @@ class Chains:
     def know(self, codes: int) -> None:
         if len(self.newest) < codes:
             more = larger(len(self.newest), codes) - len(self.newest)
-            self.newest = np.append(self.newest, np.full(more, -1))
+            self.newest = np.append(self.newest, np.full(more, -1, np.int32))
 
     def renumber(self, places: Ints, renumbered: Ints) -> None:
         """These places are in use; codes have changed, the new one by the old one."""
@@ -84,7 +84,6 @@ class Calendar(Area):
         self._row_keys = KeySpace(types if closing is not None else ())
         self._count = 0
         self._start, self._end, self._weight = np.zeros((3, 64), np.int64)
-        self._alive = np.zeros(64, np.bool_)
         self._by_key = Chains(64)
         self._by_row = Chains(0 if closing is None else 64)
         self._width = 1
@@ -98,8 +97,9 @@ class Calendar(Area):
 
     @property
     def nbytes(self) -> int:
-        own = 4 * self._start.nbytes + self._alive.nbytes + self._due.nbytes
-        return own + self._by_key.nbytes + self._by_row.nbytes + self._store.nbytes
+        own = 3 * self._start.nbytes + self._next_due.nbytes + self._due.nbytes
+        chains = self._by_key.nbytes + self._by_row.nbytes
+        return own + chains + self._store.nbytes + self._row_keys.nbytes
 
     # --- inserting -------------------------------------------------------------------------------
 
@@ -131,7 +131,6 @@ class Calendar(Area):
         self._start[places] = batch.start
         self._end[places] = batch.end
         self._weight[places] = batch.weight
-        self._alive[places] = True
         self._store.put(places, batch.columns)
         self._by_key.link(places, codes)
         if rows is not None:
@@ -153,7 +152,7 @@ class Calendar(Area):
             self._start, self._end, self._weight, self._by_key.code, self._by_row.code,
             self._by_key.older, self._by_key.newer, self._by_key.newest,
             self._by_row.older, self._by_row.newer, self._by_row.newest,
-            self._due, self._next_due, self._alive, self._closing is Closing.KEYED, split_from,
+            self._due, self._next_due, self._closing is Closing.KEYED, split_from,
         )  # fmt: skip
         if splits:
             origins, copies = split_from[: 2 * splits].reshape(-1, 2).T
@@ -167,7 +166,7 @@ class Calendar(Area):
         if self._count + count <= old:
             return
         new = larger(old, self._count + count)
-        for name in ("_start", "_end", "_weight", "_alive"):
+        for name in ("_start", "_end", "_weight"):
             array = getattr(self, name)
             setattr(self, name, np.append(array, np.zeros(new - old, array.dtype)))
         self._by_key.grow(new)
@@ -199,8 +198,7 @@ class Calendar(Area):
         if width != self._width:
             self._width = width
             self._due[:] = -1
-            places = np.flatnonzero(self._alive)
-            schedule(places, self._end, width, self._due, self._next_due)
+            schedule(self.slots(), self._end, width, self._due, self._next_due)
 
     # --- probing and expiry ----------------------------------------------------------------------
 
@@ -210,9 +208,8 @@ class Calendar(Area):
                 codes, start, end, self._start, self._end, self._by_key.older, self._by_key.newest
             )
         else:
-            live = np.flatnonzero(self._alive)
             found, slots, touched = probe_all(
-                codes, start, end, live, self._start, self._end, self._by_key.code
+                codes, start, end, self.slots(), self._start, self._end, self._by_key.code
             )
         self.touched += touched
         return found, slots
@@ -230,18 +227,18 @@ class Calendar(Area):
             first, last, frontier, self._width, self._end, self._due, self._next_due,
             self._by_key.code, self._by_key.older, self._by_key.newer, self._by_key.newest,
             self._by_row.code, self._by_row.older, self._by_row.newer, self._by_row.newest,
-            self._closing is Closing.KEYED, self._alive, self._free,
+            self._closing is Closing.KEYED, self._free,
         )  # fmt: skip
         self._count -= dropped
         self.touched += touched
 
     def _earliest(self) -> int:
-        return int(self._end[self._alive].min()) // self._width
+        return int(self._end[self.slots()].min()) // self._width
 
     # --- what is there ---------------------------------------------------------------------------
 
     def slots(self) -> Ints:
-        return np.flatnonzero(self._alive)
+        return np.flatnonzero(self._by_key.code >= 0)
 
     def times(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
         return self._start[slots], self._end[slots], self._weight[slots]

@@ -28,7 +28,7 @@ def take_places(free: int, count: int, next_due: Links) -> tuple[Ints, int]:
 
 @njit(cache=True)
 def link_places(
-    places: Ints, codes: Ints, code_at: Links, older: Links, newer: Links, newest: Ints
+    places: Ints, codes: Ints, code_at: Links, older: Links, newer: Links, newest: Links
 ) -> None:
     """Put places at the head of the chains of their codes."""
     for i in range(len(places)):
@@ -55,7 +55,7 @@ def schedule(places: Ints, end_at: Ints, width: int, due: Ints, next_due: Links)
 
 
 @njit(cache=True)
-def unlink(place: int, code_at: Links, older: Links, newer: Links, newest: Ints) -> None:
+def unlink(place: int, code_at: Links, older: Links, newer: Links, newest: Links) -> None:
     if newer[place] >= 0:
         older[newer[place]] = older[place]
     else:
@@ -76,13 +76,12 @@ def expire_partitions(
     code_at: Links,
     older: Links,
     newer: Links,
-    newest: Ints,
+    newest: Links,
     row_at: Links,
     row_older: Links,
     row_newer: Links,
-    row_newest: Ints,
+    row_newest: Links,
     keyed: bool,
-    alive: NDArray[np.bool_],
     free: int,
 ) -> tuple[int, int, int]:
     """Take out what ends by the frontier in the partitions from `first` to `last`. Gives where the
@@ -99,7 +98,7 @@ def expire_partitions(
                 unlink(place, code_at, older, newer, newest)
                 if keyed:
                     unlink(place, row_at, row_older, row_newer, row_newest)
-                alive[place] = False
+                code_at[place] = -1
                 next_due[place] = free
                 free = place
                 dropped += 1
@@ -113,7 +112,7 @@ def expire_partitions(
 
 @njit(cache=True)
 def probe_pool(
-    codes: Ints, starts: Ints, ends: Ints, start_at: Ints, end_at: Ints, older: Links, newest: Ints
+    codes: Ints, starts: Ints, ends: Ints, start_at: Ints, end_at: Ints, older: Links, newest: Links
 ) -> tuple[Ints, Ints, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
     room = 2 * len(codes) + 16
@@ -137,7 +136,7 @@ def _follow_chains(
     start_at: Ints,
     end_at: Ints,
     older: Links,
-    newest: Ints,
+    newest: Links,
     found: Ints,
     places: Ints,
     i: int,
@@ -243,13 +242,12 @@ def close_elements(
     row_at: Links,
     older: Links,
     newer: Links,
-    newest: Ints,
+    newest: Links,
     row_older: Links,
     row_newer: Links,
-    row_newest: Ints,
+    row_newest: Links,
     due: Ints,
     next_due: Links,
-    alive: NDArray[np.bool_],
     keyed: bool,
     split_from: Ints,
 ) -> tuple[int, int, int, int]:
@@ -285,7 +283,6 @@ def close_elements(
                     split_from[2 * splits + 1] = cut
                     splits += 1
                     added += 1
-                    alive[cut] = True
                     next_due[cut] = -2
                     start_at[cut], weight_at[cut] = start_at[place], taken
                     row_at[cut], code_at[cut] = rows[i], codes[i]
@@ -302,7 +299,7 @@ def close_elements(
 
 
 @njit(cache=True)
-def _put(place: int, code: int, older: Links, newer: Links, newest: Ints) -> None:
+def _put(place: int, code: int, older: Links, newer: Links, newest: Links) -> None:
     older[place] = newest[code]
     newer[place] = -1
     if newest[code] >= 0:
