@@ -10,7 +10,7 @@ from millstream.logical.aggregates import lookup as aggregate_function
 from millstream.logical.expressions import AggregateCall, Call, Expression
 from millstream.physical.accumulators import Accumulator, Answer, accumulator
 from millstream.physical.batch import Columns, Ints, Mask, State
-from millstream.physical.evaluation import is_true
+from millstream.physical.expressions.vector import mask_of
 from millstream.physical.operator import Context
 from millstream.physical.sweep import Steps, Sweep
 from millstream.values import to_arrow
@@ -55,7 +55,7 @@ class Calls:
         words: list[Ints] = []
         for number, made in enumerate(self._accumulators):
             place = self._filters[number]
-            included: Mask | None = None if place is None else is_true(values[place])
+            included: Mask | None = None if place is None else mask_of(values[place])
             arguments = list(values[self._arguments[number]])
             order = list(values[self._order[number]])
             words += made.encode(arguments, order, included, length)

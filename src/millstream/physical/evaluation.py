@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import Schema
 from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, Mask
-from millstream.physical.expressions import compile_expression
+from millstream.physical.expressions import Compiled, compile_expression
 from millstream.physical.operator import Context, plain_rows
 
 
@@ -19,12 +18,13 @@ class Evaluation:
 
     def __init__(self, expressions: Sequence[Expression], schema: Schema, context: Context) -> None:
         keys = [field.key for field in schema]
-        self._types = [field.type for field in schema]
-        self._context = context
-        self._compiled = [
-            compile_expression(e, schema, context.functions, context.draws) for e in expressions
+        self._failures = _Failures(schema, context)
+        self._each: list[int | Compiled] = [
+            keys.index(e.key)
+            if isinstance(e, Column)
+            else compile_expression(e, schema, context.functions, context.draws)
+            for e in expressions
         ]
-        self._columns = [keys.index(e.key) if isinstance(e, Column) else None for e in expressions]
 
     def over(
         self, columns: Columns, length: int, end: Ints | None = None
@@ -33,20 +33,15 @@ class Evaluation:
         of rows that end before time begins."""
         results: list[LazyColumn] = []
         failed: Mask | None = None
-        for position, compiled in zip(self._columns, self._compiled, strict=True):
-            if position is not None:
-                results.append(columns.lazy[position])
+        for each in self._each:
+            if isinstance(each, int):
+                results.append(columns.lazy[each])
                 continue
-            vector = compiled.evaluate(columns, length)
-            results.append(LazyColumn(vector.values))
-            if vector.failed is not None and vector.failed.any():
-                fresh = vector.failed if failed is None else vector.failed & ~failed
-                index = np.flatnonzero(fresh)
-                if end is not None:
-                    index = index[end[index] > self._context.beginning]
-                for row in plain_rows(columns, self._types, index):
-                    self._context.fail(row, compiled.message(row))
-                failed = vector.failed if failed is None else failed | vector.failed
+            values, bad = each.evaluate(columns, length)
+            results.append(LazyColumn(values))
+            if bad is not None:
+                self._failures.note(each, columns, bad if failed is None else bad & ~failed, end)
+                failed = bad if failed is None else failed | bad
         return Columns(results), failed
 
     def kept(self, batch: Batch) -> tuple[Columns, Batch]:
@@ -58,9 +53,35 @@ class Evaluation:
         return values.take(index), batch.take(index)
 
 
-def is_true(array: pa.Array) -> Mask:
-    """Where a condition holds: neither FALSE nor NULL."""
-    if array.null_count:
-        array = array.fill_null(False)
-    mask: Mask = array.to_numpy(zero_copy_only=False)
-    return mask
+class Condition:
+    """An expression that holds for a row or does not."""
+
+    def __init__(self, expression: Expression, schema: Schema, context: Context) -> None:
+        self._compiled = compile_expression(expression, schema, context.functions, context.draws)
+        self._failures = _Failures(schema, context)
+
+    def over(
+        self, columns: Columns, length: int, end: Ints | None = None
+    ) -> tuple[Mask, Mask | None]:
+        """Where it holds: it is neither FALSE nor NULL nor failed; and which rows failed. Errors
+        are noted as those of an `Evaluation`."""
+        holds, failed = self._compiled.mask(columns, length)
+        if failed is None or not failed.any():
+            return holds, None
+        self._failures.note(self._compiled, columns, failed, end)
+        return holds & ~failed, failed
+
+
+class _Failures:
+    """The rows of a schema whose evaluation failed, noted in a context."""
+
+    def __init__(self, schema: Schema, context: Context) -> None:
+        self._types = [field.type for field in schema]
+        self._context = context
+
+    def note(self, compiled: Compiled, columns: Columns, failed: Mask, end: Ints | None) -> None:
+        index = np.flatnonzero(failed)
+        if end is not None:
+            index = index[end[index] > self._context.beginning]
+        for row in plain_rows(columns, self._types, index):
+            self._context.fail(row, compiled.message(row))

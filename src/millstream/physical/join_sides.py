@@ -14,7 +14,7 @@ from millstream.logical.plan import Field, Schema
 from millstream.physical.areas.area import Area
 from millstream.physical.arrays import int64, of_int64
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn
-from millstream.physical.evaluation import Evaluation, is_true
+from millstream.physical.evaluation import Condition, Evaluation
 from millstream.physical.join_steps import EqualityClass
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
@@ -56,14 +56,13 @@ class Tests:
         self, conditions: Sequence[Expression], bound: Sequence[Schema], context: Context
     ) -> None:
         schema = tuple(field for schema in bound for field in schema)
-        self._each = [Evaluation([condition], schema, context) for condition in conditions]
+        self._each = [Condition(condition, schema, context) for condition in conditions]
 
     def passed(self, partial: Partial) -> Partial:
         for condition in self._each:
-            (holds,), failed = condition.over(partial.row(), len(partial))
-            mask = is_true(holds) if failed is None else is_true(holds) & ~failed
-            if not mask.all():
-                partial = partial.take(np.flatnonzero(mask))
+            holds, _ = condition.over(partial.row(), len(partial))
+            if not holds.all():
+                partial = partial.take(np.flatnonzero(holds))
         return partial
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from millstream.logical.functions import Signature
 from millstream.physical.expressions import decimals
+from millstream.physical.expressions.formulas import remainder
 from millstream.physical.expressions.nodes import Kernel, Node
 from millstream.physical.expressions.vector import (
     Vector,
@@ -129,21 +130,13 @@ def _remainder(result: pa.DataType) -> Kernel:
     def kernel(a: pa.Array, b: pa.Array) -> Vector:
         x, y = numbers(a), numbers(b)
         if y.ndim == 0 and y > 0 and x.ndim:
-            return Vector(from_numbers(_remainder_of_constant(x, y), result, a, b))
+            return Vector(from_numbers(remainder(x, y), result, a, b))
         zero = y == 0
         with np.errstate(all="ignore"):
             values = from_numbers(np.fmod(x, np.where(zero, 1, y)), result, a, b)
         return failing(values, _rows(zero, values), a, b) if zero.any() else Vector(values)
 
     return kernel
-
-
-def _remainder_of_constant(x: Any, y: Any) -> Any:
-    """By a positive constant: NumPy divides by one several times faster than it takes FMOD."""
-    rest = x - np.floor_divide(x, y) * y
-    if len(x) and x.min() < 0:
-        rest -= y * ((rest != 0) & (x < 0))
-    return rest
 
 
 def _rows(mask: Any, values: pa.Array) -> Any:

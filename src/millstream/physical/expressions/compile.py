@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from millstream.logical import functions
@@ -31,6 +32,12 @@ from millstream.physical.expressions.by_distinct import (
 from millstream.physical.expressions.casts import cast_kernel
 from millstream.physical.expressions.choice import Case, Coalesce, Connective
 from millstream.physical.expressions.drawn import Draws, drawing
+from millstream.physical.expressions.formulas import (
+    Formula,
+    cast_formula,
+    connective_formula,
+    formula_of,
+)
 from millstream.physical.expressions.kernels import kernel_of
 from millstream.physical.expressions.nodes import (
     AlwaysNull,
@@ -38,6 +45,7 @@ from millstream.physical.expressions.nodes import (
     Attempt,
     ColumnNode,
     Constant,
+    Direct,
     Drawn,
     Failing,
     Frame,
@@ -45,7 +53,7 @@ from millstream.physical.expressions.nodes import (
     Shared,
 )
 from millstream.physical.expressions.user_functions import UserCall
-from millstream.physical.expressions.vector import Vector
+from millstream.physical.expressions.vector import Mask, Vector
 from millstream.types import BOOLEAN, STRING
 
 
@@ -89,6 +97,12 @@ class Compiled:
         if vector.failed is not None and not vector.failed.any():
             return Vector(vector.values)
         return vector
+
+    def mask(self, columns: Sequence[pa.Array], length: int) -> tuple[Mask, Mask | None]:
+        """Of a condition: where it is TRUE, and the rows that failed."""
+        if isinstance(self._root, Constant):
+            return np.full(length, self._root.plain is True), None
+        return self._root.mask(Frame(columns, length))
 
     def message(self, row: Row) -> str:
         """Why a row failed, in the words of the reference."""
@@ -167,7 +181,8 @@ class _Compiler:
         guarded = kernel is None or source == STRING
         if attempt:
             return Attempt(operand, target, kernel or exact, exact, guarded=guarded)
-        return Applied([operand], target, kernel or exact, exact, strict=True, guarded=guarded)
+        cast = Applied([operand], target, kernel or exact, exact, strict=True, guarded=guarded)
+        return _direct(cast, cast_formula(operand.formula, target))
 
     # --- calls -----------------------------------------------------------------------------------
 
@@ -192,7 +207,7 @@ class _Compiler:
 
         exact = by_distinct(meaning, arguments, signature.result, strict=function.strict)
         kernel = kernel_of(function.name, signature, arguments)
-        return Applied(
+        applied = Applied(
             arguments,
             signature.result,
             kernel or exact,
@@ -200,6 +215,8 @@ class _Compiler:
             strict=function.strict,
             guarded=kernel is None,
         )
+        formulas = [argument.formula for argument in arguments]
+        return _direct(applied, formula_of(function.name, signature, formulas))
 
     def _lazy(self, name: str, call: Call) -> Node:
         arguments = call.arguments
@@ -226,7 +243,10 @@ class _Compiler:
                 break
         if not nodes:
             return Constant(not decisive, BOOLEAN)
-        return nodes[0] if len(nodes) == 1 else Connective(nodes, decisive)
+        if len(nodes) == 1:
+            return nodes[0]
+        formula = connective_formula([node.formula for node in nodes], decisive)
+        return _direct(Connective(nodes, decisive), formula)
 
     def _case(self, arguments: Sequence[Expression], type: pa.DataType) -> Node:
         """Conditions and values in turn, then perhaps the value of ELSE."""
@@ -243,3 +263,7 @@ class _Compiler:
             conditions.append(condition)
             values.append(value)
         return Case(conditions, [*values, otherwise], type) if conditions else otherwise
+
+
+def _direct(node: Node, formula: Formula | None) -> Node:
+    return node if formula is None else Direct(node, formula)

@@ -10,19 +10,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millstream.physical.expressions.formulas import (
+    Formula,
+    Program,
+    column_formula,
+    constant_formula,
+)
 from millstream.physical.expressions.vector import (
     Mask,
     Vector,
     as_array,
     either,
+    mask_of,
     null_scalar,
     null_where,
+    of_numpy,
 )
 from millstream.values import to_arrow
 
@@ -82,10 +91,16 @@ class Node(ABC):
     type: pa.DataType
     inputs: frozenset[int] = frozenset()  # positions of the columns that it reads
     guarded: bool = False
+    formula: Formula | None = None  # how NumPy computes it where nothing can go wrong
 
     @abstractmethod
     def run(self, frame: Frame) -> Vector:
         """Its values for all rows of the frame."""
+
+    def mask(self, frame: Frame) -> tuple[Mask, Mask | None]:
+        """Where a condition is TRUE, and the rows that failed."""
+        values, failed = self.run(frame)
+        return mask_of(values), failed
 
 
 class ColumnNode(Node):
@@ -93,6 +108,7 @@ class ColumnNode(Node):
         self.position = position
         self.type = type
         self.inputs = frozenset([position])
+        self.formula = column_formula(position, type)
 
     def run(self, frame: Frame) -> Vector:
         return Vector(frame.columns[self.position])
@@ -104,6 +120,7 @@ class Constant(Node):
     def __init__(self, plain: object, type: pa.DataType) -> None:
         self.plain = plain
         self.type = type
+        self.formula = constant_formula(plain, type)
         self.scalar = to_arrow([plain], type)[0] if plain is not None else null_scalar(type)
         self._vector = Vector(self.scalar)
         self._repeated = pa.nulls(0, type)
@@ -182,6 +199,29 @@ class Applied(Node):
         return Vector(kept, either(failed, result.failed))
 
 
+class Direct(Node):
+    """A node that has a formula: computed by it, or where that gives up as any other."""
+
+    def __init__(self, node: Node, formula: Formula) -> None:
+        self.type = node.type
+        self.inputs = node.inputs
+        self.guarded = node.guarded
+        self.formula: Formula = formula
+        self._node = node
+
+    @cached_property
+    def _program(self) -> Program:
+        return Program(self.formula)
+
+    def run(self, frame: Frame) -> Vector:
+        values = self._program.over(frame.columns)
+        return self._node.run(frame) if values is None else Vector(of_numpy(values, self.type))
+
+    def mask(self, frame: Frame) -> tuple[Mask, Mask | None]:
+        values = self._program.over(frame.columns)
+        return self._node.mask(frame) if values is None else (values, None)
+
+
 class AlwaysNull(Node):
     """A strict function with an argument that is NULL in every row: the others may still fail."""
 
@@ -205,6 +245,7 @@ class Shared(Node):
         self.type = node.type
         self.inputs = node.inputs
         self.guarded = node.guarded
+        self.formula = node.formula
         self._node = node
 
     def run(self, frame: Frame) -> Vector:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from millstream.logical.expressions import Expression
 from millstream.physical.batch import Batch
-from millstream.physical.evaluation import Evaluation, is_true
+from millstream.physical.evaluation import Condition
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 
@@ -27,14 +27,13 @@ class Filter(PhysicalPlan):
         return self.input.pattern
 
     def open(self, context: Context) -> Operator:
-        return FilterOperator(Evaluation([self.predicate], self.input.schema, context))
+        return FilterOperator(Condition(self.predicate, self.input.schema, context))
 
 
 class FilterOperator(Operator):
-    def __init__(self, predicate: Evaluation) -> None:
+    def __init__(self, predicate: Condition) -> None:
         self._predicate = predicate
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        (holds,), failed = self._predicate.over(batch.columns, len(batch), batch.end)
-        mask = is_true(holds)
-        return [batch.where(mask if failed is None else mask & ~failed)]
+        holds, _ = self._predicate.over(batch.columns, len(batch), batch.end)
+        return [batch.where(holds)]

@@ -26,7 +26,7 @@ from millstream.physical.areas.area import Area, Probing
 from millstream.physical.areas.calendar import Calendar, Closing
 from millstream.physical.areas.ring import Ring
 from millstream.physical.batch import Batch, Columns, Ints, Mask, State
-from millstream.physical.evaluation import Evaluation, is_true
+from millstream.physical.evaluation import Condition, Evaluation
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import (
     Context,
@@ -128,7 +128,7 @@ class Sides:
         left, right = len(schemas[0]), len(schemas[0] + schemas[1])
         self._visible = slice(0, left - hidden), slice(left, right - hidden)
         visible = schemas[0][: left - hidden] + schemas[1][: right - left - hidden]
-        self._condition = [Evaluation([part], visible, context) for part in conjuncts(condition)]
+        self._condition = [Condition(part, visible, context) for part in conjuncts(condition)]
         self._inputs, self._choices = inputs, areas
         self.areas = [choice.open(side) for choice, side in zip(areas, inputs, strict=True)]
         self.frontiers = Frontiers(2)
@@ -244,14 +244,12 @@ class Pairs:
     weight: Ints
     failed: Sequence[Pairs] = ()
 
-    def tested(self, condition: Evaluation, columns: Columns, failed: list[Pairs]) -> Pairs:
+    def tested(self, condition: Condition, columns: Columns, failed: list[Pairs]) -> Pairs:
         """The pairs that satisfy one more part of the condition; what fails goes to `failed`."""
-        (holds,), bad = condition.over(columns, len(self.mine))
-        mask = is_true(holds)
-        if bad is None:
-            return self.where(mask)
-        failed.append(self.where(bad))
-        return self.where(mask & ~bad)
+        holds, bad = condition.over(columns, len(self.mine))
+        if bad is not None:
+            failed.append(self.where(bad))
+        return self.where(holds)
 
     def where(self, mask: Mask) -> Pairs:
         index = np.flatnonzero(mask)

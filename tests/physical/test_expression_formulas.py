@@ -1,0 +1,132 @@
+"""Formulas agree with the reference on columns without NULLs, and give up where they must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from expression_agreement import assert_agree, evaluated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_expression_samples import INF, call, schema_of
+
+from millstream.logical.expressions import Cast, Expression, Literal
+from millstream.physical.expressions import compile_expression
+from millstream.physical.expressions.formulas import Program
+from millstream.physical.expressions.nodes import Direct
+from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, TIMESTAMP
+from millstream.values import NAN, canonical, round_real
+
+SCHEMA = schema_of(BOOLEAN, INT, INT, BIGINT, BIGINT, REAL, DOUBLE, DOUBLE, DATE, TIMESTAMP)
+_, N, _, K, L, _, V, W, D, T = (field.column for field in SCHEMA)
+
+_VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    BOOLEAN: st.booleans(),
+    INT: st.integers(-9, 9) | st.sampled_from([2**31 - 1, -(2**31), 46_341, 2**30]),
+    BIGINT: st.integers(-9, 9)
+    | st.sampled_from([2**63 - 1, -(2**63), 2**62, 3_037_000_500, 2**31]),
+    REAL: st.floats(width=32).map(round_real),
+    DOUBLE: st.floats().map(canonical) | st.sampled_from([0.0, -0.0, NAN, INF, 1e308, 0.5]),
+    DATE: st.integers(-9, 9),
+    TIMESTAMP: st.integers(-9, 9),
+}
+ROWS = st.lists(st.tuples(*(_VALUES[field.type] for field in SCHEMA)), max_size=8)
+NAMES = ["+", "-", "*", "/", "%", "negate", "abs", "=", "<>", "<", "<=", ">", ">=", "and", "or"]
+
+
+@st.composite
+def formulas(draw: st.DrawFn, depth: int = 3) -> Expression:
+    """What has a formula, for the most part."""
+    kind = draw(st.integers(0, 6))
+    if depth == 0 or kind == 0:
+        return draw(st.sampled_from(SCHEMA)).column
+    if kind == 1:
+        type = draw(st.sampled_from([INT, BIGINT, DOUBLE]))
+        return Literal(draw(_VALUES[type]), type)
+    operands = [draw(formulas(depth - 1)) for _ in range(2)]
+    if kind == 2 and operands[0].type in (INT, BIGINT, REAL):
+        return Cast(operands[0], DOUBLE)
+    name = draw(st.sampled_from([*NAMES, "not"]))
+    return call(name, *operands) or call(name, operands[0]) or operands[0]
+
+
+@given(formulas(), ROWS)
+@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+def test_random_formulas(expression: Expression, rows: list[tuple[Any, ...]]) -> None:
+    assert_agree(expression, SCHEMA, rows)
+
+
+def of(name: str, *arguments: Expression) -> Expression:
+    expression = call(name, *arguments)
+    assert expression is not None
+    return expression
+
+
+def long(value: int) -> Literal:
+    return Literal(value, BIGINT)
+
+
+def program(expression: Expression, *values: list[Any]) -> list[Any] | None:
+    """What the formula of an expression over BIGINT columns gives by itself."""
+    schema = schema_of(*[BIGINT] * len(values))
+    root = compile_expression(expression, schema, {})._root
+    assert isinstance(root, Direct)
+    found = Program(root.formula).over([pa.array(column, BIGINT) for column in values])
+    return None if found is None else found.tolist()
+
+
+X, Y = (field.column for field in schema_of(BIGINT, BIGINT))
+
+
+@pytest.mark.parametrize(
+    ("expression", "columns", "expected"),
+    [
+        (of("+", of("*", X, long(2)), long(1)), [[3, -4]], [7, -7]),
+        (of("*", X, Y), [[2**31], [2**31]], [2**62]),
+        (of("%", X, long(10)), [[-(2**63), 2**63 - 1, -7]], [-8, 7, -7]),
+        (of("and", of(">", X, long(0)), of("=", Y, long(5))), [[1, 1, 0], [5, 4, 5]], [1, 0, 0]),
+        (of("=", of("+", of("%", X, long(4)), long(1)), Y), [[2**63 - 1], [4]], [1]),
+    ],
+)
+def test_what_a_formula_computes(
+    expression: Expression, columns: list[list[int]], expected: list[int]
+) -> None:
+    assert program(expression, *columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "columns"),
+    [
+        (of("+", X, long(1)), [[1, None]]),
+        (of("+", X, long(1)), [[]]),
+        (of("+", X, long(1)), [[1, 2**63 - 1]]),
+        (of("-", X, long(-(2**63))), [[0]]),
+        (of("*", X, Y), [[2**62], [2]]),
+        (of("negate", X), [[-(2**63)]]),
+    ],
+)
+def test_where_a_formula_gives_up(expression: Expression, columns: list[list[Any]]) -> None:
+    assert program(expression, *columns) is None
+
+
+@pytest.mark.parametrize(
+    "expression", [of("/", V, W), of("%", K, L), of("%", K, long(0)), of("-", T, T), of("+", D, N)]
+)
+def test_what_has_no_formula(expression: Expression) -> None:
+    assert compile_expression(expression, SCHEMA, {})._root.formula is None
+
+
+def test_parts_that_occur_twice_are_computed_once() -> None:
+    square = of("*", V, V)
+    root = compile_expression(of("+", square, square), SCHEMA, {})._root
+    assert isinstance(root, Direct)
+    assert len(Program(root.formula)._steps) == 2
+
+
+def test_floating_overflow_is_quiet() -> None:
+    schema = schema_of(DOUBLE)
+    compiled = compile_expression(of("*", *[schema[0].column] * 2), schema, {})
+    with np.errstate(all="raise"):
+        assert evaluated(compiled, schema, [(1e200,), (2.0,)]) == [INF, 4.0]
