@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Ints, State
 
 _FEW = 256  # events
@@ -30,6 +31,7 @@ class Agenda(ABC):
     def __init__(self, words: int) -> None:
         self.words = words
         self.touched = 0  # events looked at so far
+        self._nothing: Ints = np.empty((words + 1, 0), np.int64)
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -50,8 +52,7 @@ class Agenda(ABC):
         """All events that lie ahead, as they are kept; what is changed in them stays changed."""
 
     def save(self) -> State:
-        nothing = np.empty((self.words + 1, 0), np.int64)
-        return {"events": np.concatenate([nothing, *self.pending()], axis=1)}
+        return {"events": np.concatenate([self._nothing, *self.pending()], axis=1)}
 
     def restore(self, state: State) -> None:
         events = state["events"]
@@ -95,8 +96,9 @@ class Queue(Agenda):
         self._events, self._head, self._tail = events, 0, live
 
     def due(self, frontier: int) -> Ints:
-        times = self._events[0, self._head : self._tail]
-        count = int(np.searchsorted(times, frontier))
+        count = int(self._events[0, self._head : self._tail].searchsorted(frontier))
+        if not count:
+            return self._nothing
         taken = self._events[:, self._head : self._head + count].copy()
         self._head += count
         self.touched += count
@@ -108,7 +110,8 @@ class Queue(Agenda):
 
 class Calendar(Agenda):
     """Events in any order, in partitions of the same width that fall due one after the other; what
-    happens to come in order stays in a queue.
+    happens to come in order stays in a queue, and what has just arrived gets its place when there
+    is much of it, or some of it is due.
 
     The width doubles when there are more than `partitions`: so it finds out by itself how far
     ahead events lie. More partitions mean less to sort at a time, and more pieces to keep (G5
@@ -121,13 +124,17 @@ class Calendar(Agenda):
         self._width = 1
         self._most = partitions
         self._partitions: dict[int, list[Ints]] = {}
+        self._first = INFINITY  # nothing in a partition is due before
         self._near: Calendar | None = None  # what lies before `near_until`
         self._near_until = NEVER
         self._queue = Queue(words)
-        self._queued = NEVER  # the largest time in the queue so far
+        self._queued = NEVER  # the largest time in the queue
+        self._arrived: list[Ints] = []  # not placed yet
+        self._first_arrived = INFINITY
+        self._arrivals = 0
         self._overdue: list[Ints] = []  # came when the frontier had passed them
         self._passed = NEVER + 1
-        self._length = 0  # of partitions and what is overdue
+        self._length = 0  # of all but the queue and what is near
 
     def _parts(self) -> list[Agenda]:
         return [self._queue] if self._near is None else [self._queue, self._near]
@@ -138,37 +145,54 @@ class Calendar(Agenda):
     @property
     def nbytes(self) -> int:
         pieces = (piece for pieces in self._partitions.values() for piece in pieces)
-        own = sum(piece.nbytes for piece in (*pieces, *self._overdue))
+        own = sum(piece.nbytes for piece in (*pieces, *self._arrived, *self._overdue))
         return own + sum(part.nbytes for part in self._parts())
 
     def add(self, times: Ints, words: Sequence[Ints]) -> None:
-        if not len(times):
+        length = len(times)
+        if not length:
             return
-        if times[0] >= self._queued and (times[1:] >= times[:-1]).all():
+        follows = not len(self._queue) or times[0] >= self._queued
+        if follows and (length == 1 or (times[1:] >= times[:-1]).all()):
             self._queue.add(times, words)
             self._queued = int(times[-1])
             return
-        events = np.stack([times, *words])
-        for near, place in ((events[0] < self._passed, self._add_overdue),
-                            (events[0] < self._near_until, self._add_near)):  # fmt: skip
-            if near.any():
-                place(events[:, near])
-                events = events[:, ~near]
-        if events.shape[1]:
-            self._add_ahead(events)
+        if self._arrivals >= _FEW:
+            self._overdue.append(self._arrivals_due(self._passed))
+        self._arrived.append(np.array([times, *words]))
+        self._first_arrived = min(self._first_arrived, int(times.min()))
+        self._arrivals += length
+        self._length += length
 
-    def _add_overdue(self, events: Ints) -> None:
-        self._overdue.append(events)
-        self._length += events.shape[1]
+    def _arrivals_due(self, frontier: int) -> Ints:
+        """Take out what is due of what has arrived; the rest gets its place."""
+        events = _joined(self._arrived)
+        self._arrived, self._first_arrived, self._arrivals = [], INFINITY, 0
+        is_due = events[0] < frontier
+        if not is_due.all():
+            self._place(events[:, ~is_due])
+            events = events[:, is_due]
+        self.touched += events.shape[1]
+        return events
+
+    def _place(self, events: Ints) -> None:
+        if self._near is not None:
+            near = events[0] < self._near_until
+            self._add_near(events[:, near])
+            events = events[:, ~near]
+        if events.shape[1]:
+            self._place_ahead(events)
 
     def _add_near(self, events: Ints) -> None:
         assert self._near is not None
+        self._length -= events.shape[1]
         self._near.add(events[0], list(events[1:]))
 
-    def _add_ahead(self, events: Ints) -> None:
-        self._length += events.shape[1]
+    def _place_ahead(self, events: Ints) -> None:
         times = events[0]
-        self._widen(int(times.min()), int(times.max()))
+        first, last = int(times.min()), int(times.max())
+        self._first = min(self._first, first)
+        self._widen(first, last)
         numbers = times // self._width
         if numbers.min() == numbers.max():
             self._put(int(numbers[0]), events)
@@ -204,26 +228,29 @@ class Calendar(Agenda):
     def due(self, frontier: int) -> Ints:
         self._passed = max(self._passed, frontier)
         taken, self._overdue = self._overdue, []
-        taken += self._due_partitions(frontier)
+        if frontier > self._first_arrived or self._arrivals >= _FEW:
+            taken.append(self._arrivals_due(frontier))
+        if frontier > self._first:
+            taken += self._due_partitions(frontier)
         self._length -= sum(events.shape[1] for events in taken)
-        looked_at = sum(part.touched for part in self._parts())
-        taken += [events for part in self._parts() if (events := part.due(frontier)).shape[1]]
-        self.touched += sum(part.touched for part in self._parts()) - looked_at
-        match taken:
-            case []:
-                return np.empty((self.words + 1, 0), np.int64)
-            case [events]:
-                in_order = bool((events[0, 1:] >= events[0, :-1]).all())
-            case _:
-                events, in_order = np.concatenate(taken, axis=1), False
-        return events if in_order else events[:, np.argsort(events[0], kind="stable")]
+        for part in self._parts():
+            looked_at = part.touched
+            taken.append(part.due(frontier))
+            self.touched += part.touched - looked_at
+        taken = [events for events in taken if events.shape[1]]
+        if not taken:
+            return self._nothing
+        events = _joined(taken)
+        if (events[0, 1:] >= events[0, :-1]).all():
+            return events
+        return events[:, np.argsort(events[0], kind="stable")]
 
     def _due_partitions(self, frontier: int) -> list[Ints]:
         """Take out what is due in partitions; what is left of a large one goes to `near`."""
         last = frontier // self._width
-        taken = []
+        taken, first = [], NEVER
         for number in [n for n in self._partitions if n <= last]:
-            events = np.concatenate(self._partitions.pop(number), axis=1)
+            events = _joined(self._partitions.pop(number))
             self.touched += events.shape[1]
             if number == last:
                 is_due = events[0] < frontier
@@ -232,16 +259,21 @@ class Calendar(Agenda):
                     self._open(left, (last + 1) * self._width)
                 elif left.shape[1]:
                     self._partitions[number] = [left]
+                    first = int(left[0].min())
             taken.append(events)
+        self._first = max(first, min(self._partitions, default=INFINITY) * self._width)
         return taken
 
     def _open(self, events: Ints, until: int) -> None:
         self._near = self._near or Calendar(self.words, self._most)
         self._near_until = until
-        self._length -= events.shape[1]
         self._add_near(events)
 
     def pending(self) -> list[Ints]:
         pieces = (piece for pieces in self._partitions.values() for piece in pieces)
         parts = (piece for part in self._parts() for piece in part.pending())
-        return [*parts, *self._overdue, *pieces]
+        return [*parts, *self._arrived, *self._overdue, *pieces]
+
+
+def _joined(pieces: Sequence[Ints]) -> Ints:
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-_WIDTHS: dict[int, Any] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+from millstream.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
+
+# The types whose values are 4 or 8 bytes in one buffer, by id, and integers of their width.
+_PLAIN: dict[int, np.dtype[Any]] = {
+    type.id: np.dtype(f"i{type.bit_width // 8}")
+    for type in (INT, BIGINT, REAL, DOUBLE, DATE, TIMESTAMP, INTERVAL)
+}
 
 
 def is_plain(type: pa.DataType) -> bool:
     """Whether values are 4 or 8 bytes in one buffer."""
-    return _bit_width(type) in (32, 64)
-
-
-def is_fixed(type: pa.DataType) -> bool:
-    """Whether all values have the same number of bytes, or are booleans or all NULL."""
-    return _bit_width(type) in (1, 32, 64, 128) or pa.types.is_null(type)
-
-
-def _bit_width(type: pa.DataType) -> int:
-    try:
-        width: int = type.bit_width
-    except ValueError:
-        return 0
-    return 0 if pa.types.is_struct(type) else width
+    return type.id in _PLAIN
 
 
 def larger(present: int, least: int) -> int:
@@ -39,11 +33,11 @@ def larger(present: int, least: int) -> int:
 def view(array: pa.Array) -> NDArray[Any]:
     """The values of a plain array as integers of their width, without a copy; under a NULL
     stands anything."""
-    dtype = _WIDTHS[array.type.bit_width]
+    dtype = _PLAIN[array.type.id]
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(len(array), dtype)
-    return np.frombuffer(buffer, dtype, len(array), array.offset * dtype().itemsize)
+    return np.frombuffer(buffer, dtype, len(array), array.offset * dtype.itemsize)
 
 
 def validity(array: pa.Array) -> NDArray[np.bool_] | None:
@@ -67,7 +61,7 @@ def of_view(
 
 def of_int64(values: NDArray[np.int64]) -> pa.Array:
     """A BIGINT array over integers; `pa.array` takes ten times as long for a few."""
-    return of_view(values, pa.int64())
+    return of_view(values, BIGINT)
 
 
 def int64(array: pa.Array) -> NDArray[np.int64]:
@@ -95,6 +89,11 @@ def gather(array: pa.Array, index: NDArray[np.int64] | None) -> pa.Array:
     return array.take(of_int64(index))
 
 
+@cache
+def no_values(type: pa.DataType) -> pa.Array:
+    return pa.array([], type)
+
+
 def concat(arrays: Sequence[pa.Array]) -> pa.Array:
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
@@ -106,4 +105,4 @@ def single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     chunks = column.chunks
     if len(chunks) == 1:
         return chunks[0]
-    return pa.concat_arrays(chunks or [pa.array([], column.type)])
+    return pa.concat_arrays(chunks or [no_values(column.type)])

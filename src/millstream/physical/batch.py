@@ -14,14 +14,14 @@ only copied when something reads it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.physical.arrays import concat, gather
+from millstream.physical.arrays import concat, gather, no_values
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -86,7 +86,7 @@ class Columns(Sequence[pa.Array]):
         return len(self.lazy)
 
     def __iter__(self) -> Iterator[pa.Array]:
-        return (column.array for column in self.lazy)
+        return iter([column.array for column in self.lazy])
 
     def __add__(self, other: Columns) -> Columns:
         return Columns([*self.lazy, *other.lazy])
@@ -136,7 +136,7 @@ class Batch:
     @staticmethod
     def empty(types: Iterable[pa.DataType], frontier: int) -> Batch:
         nothing = np.empty(0, np.int64)
-        columns = Columns.of(pa.array([], type) for type in types)
+        columns = Columns.of(map(no_values, types))
         return Batch(columns, nothing, nothing, nothing, frontier)
 
     def __len__(self) -> int:
@@ -153,12 +153,12 @@ class Batch:
 
     def where(self, mask: Mask) -> Batch:
         """The elements for which the mask holds; itself if it holds for all."""
-        index = np.flatnonzero(mask)
+        index = mask.nonzero()[0]
         return self if len(index) == len(mask) else self.take(index)
 
     def timed(self, start: Ints, end: Ints) -> Batch:
         """The same rows with other intervals; those whose interval is empty are left out."""
-        return replace(self, start=start, end=end).where(start < end)
+        return Batch(self.columns, start, end, self.weight, self.frontier).where(start < end)
 
     def gathered(self) -> Batch:
         """The batch with all its columns read: whoever keeps it beyond the call that gave it must
@@ -167,7 +167,9 @@ class Batch:
         return self
 
     def up_to(self, frontier: int) -> Batch:
-        return self if frontier == self.frontier else replace(self, frontier=frontier)
+        if frontier == self.frontier:
+            return self
+        return Batch(self.columns, self.start, self.end, self.weight, frontier)
 
 
 def merged(batches: Sequence[Batch]) -> Batch:

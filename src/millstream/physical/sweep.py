@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Agenda, Calendar, Queue
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Ints, State
-from millstream.physical.kernels.steps import order_by_key_and_time, step_bounds
+from millstream.physical.kernels.steps import ordered_steps
 
 
 @dataclass(slots=True)
@@ -36,6 +37,11 @@ class Steps:
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
+    @staticmethod
+    def none(words: int) -> Steps:
+        nothing = np.empty(0, np.int64)
+        return Steps(nothing, nothing, nothing, nothing, [nothing] * words, np.zeros(1, np.int64))
+
     @property
     def step_code(self) -> Ints:
         return self.code[self.bounds[:-1]]
@@ -50,18 +56,13 @@ class Sweep:
     of start and of end: then queues hold its events, and else calendars."""
 
     def __init__(self, ordered: Sequence[bool], words: int = 0) -> None:
-        self._words = words
-        self._agendas: list[tuple[Agenda, Agenda]] = [
-            (Queue(words + 2), Queue(words + 2)) if queue else (Calendar(words + 2),) * 2
-            for queue in ordered
-        ]
+        forms = [Queue if queue else Calendar for queue in ordered]
+        self._agendas = [(form(words + 2), form(words + 2)) for form in forms]  # starts, ends
+        self._nothing = Steps.none(words)
         self._scratch = np.zeros(64, np.int64)
 
     def _each(self) -> Iterator[Agenda]:
-        for starts, ends in self._agendas:
-            yield starts
-            if ends is not starts:
-                yield ends
+        return chain.from_iterable(self._agendas)
 
     def __len__(self) -> int:
         return sum(map(len, self._each()))
@@ -81,37 +82,37 @@ class Sweep:
             return
         starts, ends = self._agendas[port]
         starts.add(batch.start, [code, batch.weight, *words])
-        finite = batch.end < INFINITY
-        if finite.all():
+        finite = (batch.end < INFINITY).nonzero()[0]
+        if len(finite) == len(code):
             ends.add(batch.end, [code, -batch.weight, *words])
-        elif finite.any():
+        elif len(finite):
             kept = [code[finite], -batch.weight[finite], *(word[finite] for word in words)]
             ends.add(batch.end[finite], kept)
 
     def due(self, frontier: int, keys: int, floor: int = NEVER) -> Steps:
         """Take out the steps before the frontier; codes are below `keys`. What happened before the
         floor counts as if it happened then."""
-        pieces, ports = [], []
-        for number, agendas in enumerate(self._agendas):
-            for agenda in dict.fromkeys(agendas):
-                piece = agenda.due(frontier)
-                if piece.shape[1]:
-                    pieces.append(piece)
-                    ports.append(np.full(piece.shape[1], number))
-        if not pieces:
-            nothing = np.empty(0, np.int64)
-            return Steps(
-                nothing, nothing, nothing, nothing, [nothing] * self._words, np.zeros(1, np.int64)
-            )
+        found = [
+            (number, events)
+            for number, agendas in enumerate(self._agendas)
+            for agenda in agendas
+            if (events := agenda.due(frontier)).shape[1]
+        ]
+        if not found:
+            return self._nothing
+        pieces = [events for _, events in found]
         events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
         if floor > NEVER:
-            events[0] = np.maximum(events[0], floor)
+            np.maximum(events[0], floor, out=events[0])
         if len(self._scratch) < keys:
             self._scratch = np.zeros(larger(len(self._scratch), keys), np.int64)
-        order = order_by_key_and_time(events[1], events[0], self._scratch)
-        time, code, delta, *words = (row[order] for row in events)
-        port = np.concatenate(ports)[order] if len(self._agendas) > 1 else np.zeros_like(code)
-        return Steps(code, time, delta, port, words, step_bounds(code, time))
+        order, bounds = ordered_steps(events[1], events[0], self._scratch)
+        time, code, delta, *words = events.take(order, axis=1)
+        port = np.zeros(len(order), np.int64)
+        if len(self._agendas) > 1:
+            numbers = [number for number, _ in found]
+            port = np.repeat(numbers, [piece.shape[1] for piece in pieces])[order]
+        return Steps(code, time, delta, port, words, bounds)
 
     def live(self) -> Ints:
         """The codes of events that lie ahead."""
@@ -131,11 +132,11 @@ class Sweep:
 
     def live_words(self, port: int, word: int) -> Ints:
         """A word of the events of one input that lie ahead."""
-        pieces = [p[3 + word] for agenda in set(self._agendas[port]) for p in agenda.pending()]
+        pieces = [p[3 + word] for agenda in self._agendas[port] for p in agenda.pending()]
         return np.concatenate([np.empty(0, np.int64), *pieces])
 
     def renumber_words(self, port: int, word: int, renumbered: Ints) -> None:
-        for agenda in set(self._agendas[port]):
+        for agenda in self._agendas[port]:
             for piece in agenda.pending():
                 piece[3 + word] = renumbered[piece[3 + word]]
 

@@ -20,9 +20,10 @@ def order_by_key(codes: Ints, scratch: Ints) -> Ints:
 
 
 @njit(cache=True)
-def order_by_key_and_time(codes: Ints, times: Ints, scratch: Ints) -> Ints:
-    """The events, key after key, each key's by time. They come as a few pieces that are in order of
-    time, so that those of a key are a few runs in order."""
+def ordered_steps(codes: Ints, times: Ints, scratch: Ints) -> tuple[Ints, Ints]:
+    """The events, key after key, each key's by time; and where among them those of each (code,
+    time) begin, and at last their number. They come as a few pieces that are in order of time, so
+    that those of a key are a few runs in order."""
     order, starts = _grouped(codes, scratch)
     buffer = np.empty(len(order), np.int64)
     for j in range(len(starts) - 1):
@@ -32,7 +33,20 @@ def order_by_key_and_time(codes: Ints, times: Ints, scratch: Ints) -> Ints:
         else:
             while not _merge_runs(order, times, begin, stop, buffer):
                 pass
-    return order
+    return order, _step_bounds(order, starts, times)
+
+
+@njit(cache=True)
+def _step_bounds(order: Ints, starts: Ints, times: Ints) -> Ints:
+    bounds = np.empty(len(order) + 1, np.int64)
+    count = 0
+    for j in range(len(starts) - 1):
+        for i in range(starts[j], starts[j + 1]):
+            if i == starts[j] or times[order[i]] != times[order[i - 1]]:
+                bounds[count] = i
+                count += 1
+    bounds[count] = len(order)
+    return bounds[: count + 1].copy()
 
 
 @njit(cache=True)
@@ -108,20 +122,6 @@ def _end_of_run(order: Ints, times: Ints, first: int, stop: int) -> int:
     while end < stop and times[order[end - 1]] <= times[order[end]]:
         end += 1
     return end
-
-
-@njit(cache=True)
-def step_bounds(codes: Ints, times: Ints) -> Ints:
-    """Where the events of each (code, time) begin, and at last the number of events."""
-    length = len(codes)
-    bounds = np.empty(length + 1, np.int64)
-    count = 0
-    for i in range(length):
-        if i == 0 or codes[i] != codes[i - 1] or times[i] != times[i - 1]:
-            bounds[count] = i
-            count += 1
-    bounds[count] = length
-    return bounds[: count + 1].copy()
 
 
 @njit(cache=True)
