@@ -13,48 +13,69 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.physical.areas.calendar import Calendar, Closing
-from millstream.physical.batch import Batch
+from millstream.physical.batch import NEVER, Batch
 from millstream.physical.store import RowStore
 
 
 class View(ABC):
     """The rows of an answer that hold; `take` brings what has come and how far time is."""
 
+    touched = 0  # rows looked at so far
+
     @abstractmethod
     def take(self, batch: Batch) -> None: ...
 
-    @property
     @abstractmethod
-    def nbytes(self) -> int: ...
+    def rows(self, at: int) -> int:
+        """How many hold at an instant, of those that a frontier has passed last."""
 
 
 class ListView(View):
-    """In the order in which rows come; each expiry looks at all of them. Only for known ends."""
+    """In no order; each expiry looks at all of them. Only for known ends. Expiry comes with each
+    batch, or each `unit` of time."""
+
+    unit: int | None = None
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._store = RowStore(types)
-        self._ends = np.zeros(64, np.int64)
+        self._start, self._end = np.zeros((2, 64), np.int64)
         self._count = 0
+        self._frontier = NEVER
 
     def take(self, batch: Batch) -> None:
         stop = self._count + len(batch)
-        if stop > len(self._ends):
-            self._resize(np.arange(self._count), 2 * stop)
-        self._ends[self._count : stop] = batch.end
+        if stop > len(self._end):
+            self._grow(stop)
+        self._start[self._count : stop], self._end[self._count : stop] = batch.start, batch.end
         self._store.put(slice(self._count, stop), batch.columns)
         self._count = stop
-        kept = np.flatnonzero(self._ends[: self._count] > batch.frontier)
-        if len(kept) < self._count:
-            self._resize(kept, len(self._ends))
+        if self.unit is not None:
+            for time in range(self._frontier + self.unit, batch.frontier, self.unit):
+                self._expire(time)
+        if batch.frontier > self._frontier:
+            self._expire(batch.frontier)
 
-    def _resize(self, kept: np.ndarray, capacity: int) -> None:
-        self._store.move(kept, capacity)
-        self._ends = np.append(self._ends[kept], np.zeros(capacity - len(kept), np.int64))
-        self._count = len(kept)
+    def _expire(self, frontier: int) -> None:
+        """The last rows take the places of those that go."""
+        self.touched += self._count
+        gone = self._end[: self._count] <= frontier
+        self._frontier = frontier
+        if gone.any():
+            self._count -= int(gone.sum())
+            places = np.flatnonzero(gone[: self._count])
+            last = self._count + np.flatnonzero(~gone[self._count :])
+            self._start[places], self._end[places] = self._start[last], self._end[last]
+            self._store.put(places, list(self._store.rows(last)))
 
-    @property
-    def nbytes(self) -> int:
-        return self._store.nbytes + self._ends.nbytes
+    def _grow(self, stop: int) -> None:
+        old, new = len(self._end), stop + stop // 8
+        self._store.move(np.arange(old), new)
+        self._start = np.append(self._start, np.zeros(new - old, np.int64))
+        self._end = np.append(self._end, np.zeros(new - old, np.int64))
+
+    def rows(self, at: int) -> int:
+        start, end = self._start[: self._count], self._end[: self._count]
+        return int(((start <= at) & (at < end)).sum())
 
 
 class CalendarView(View):
@@ -68,7 +89,8 @@ class CalendarView(View):
     def take(self, batch: Batch) -> None:
         self._area.insert(np.zeros(len(batch), np.int64), batch)
         self._area.expire(batch.frontier)
+        self.touched = self._area.touched
 
-    @property
-    def nbytes(self) -> int:
-        return self._area.nbytes
+    def rows(self, at: int) -> int:
+        start, end, weight = self._area.times(self._area.slots())
+        return int(weight[(start <= at) & (at < end)].sum())
