@@ -1,44 +1,53 @@
 """The multisets of the rows of one or two inputs, and how they change over time.
 
 The key is the whole row. For each row that occurs or will occur there is a code, the row itself,
-and how often each input has it; what the future brings waits in a sweep. Rows that are gone are
+and how often each input has it; what the future brings waits in a timeline. Rows that are gone are
 forgotten once there are as many of them as of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
-from millstream.physical.kernels.steps import running_counts
+from millstream.physical.kernels.timeline import count_steps
 from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace
-from millstream.physical.sweep import Steps, Sweep
+from millstream.physical.timeline import Steps, Timeline
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often each input has the row of each step, by input and step."""
+
+    before: Ints
+    after: Ints
 
 
 class Multisets:
     def __init__(self, types: Sequence[pa.DataType], ordered: Sequence[bool]) -> None:
         self.keys = KeySpace(types)
-        self.counts = np.zeros((len(ordered), 64), np.int64)
+        self.counts = np.zeros((64, len(ordered)), np.int64)  # by code and input
         self._rows = KeyRows(self.keys)
-        self._sweep = Sweep(ordered)
+        self._timeline = Timeline(ordered)
 
     @property
     def size(self) -> int:
-        return self.keys.count + len(self._sweep)
+        return self.keys.count + len(self._timeline)
 
     @property
     def nbytes(self) -> int:
-        parts = self.keys.nbytes + self._rows.nbytes + self._sweep.nbytes
+        parts = self.keys.nbytes + self._rows.nbytes + self._timeline.nbytes
         return parts + self.counts.nbytes
 
     @property
     def touched(self) -> int:
-        return self._sweep.touched
+        return self._timeline.touched
 
     def add(self, port: int, batch: Batch) -> None:
         """Take in the elements of a batch."""
@@ -46,24 +55,22 @@ class Multisets:
         codes = self.keys.encode(batch.columns, len(batch))
         if self.keys.count > known:
             self._store_new(codes, known, batch.columns)
-        self._sweep.add(port, codes, batch)
+        self._timeline.add(port, codes, batch)
 
     def _store_new(self, codes: Ints, known: int, columns: Columns) -> None:
         count = self.keys.count
-        if self.counts.shape[1] < count:
-            old = self.counts
-            self.counts = np.zeros((len(old), larger(old.shape[1], count)), np.int64)
-            self.counts[:, : old.shape[1]] = old
+        if len(self.counts) < count:
+            self.counts = _with_room(self.counts, larger(len(self.counts), count))
         self._rows.grow(count)
         fresh = np.flatnonzero(codes >= known)
         self._rows.put(codes[fresh], columns.take(fresh))
 
-    def due(self, frontier: int, floor: int = NEVER) -> tuple[Steps, Ints]:
-        """The steps before the frontier, and how often each input has the row after each step.
-        What happened before the floor counts as if it happened then."""
-        steps = self._sweep.due(frontier, self.keys.count, floor)
-        after = running_counts(steps.code, steps.port, steps.delta, steps.bounds, self.counts)
-        return steps, after
+    def due(self, frontier: int, floor: int = NEVER) -> tuple[Steps, Counts]:
+        """The steps before the frontier in order of time, and the counts of their rows. What
+        happened before the floor counts as if it happened then."""
+        steps = self._timeline.due(frontier, floor)
+        before, after = count_steps(steps.code, steps.port, steps.delta, steps.bounds, self.counts)
+        return steps, Counts(before, after)
 
     def rows(self, codes: Ints) -> Columns:
         return self._rows.rows(codes)
@@ -74,32 +81,35 @@ class Multisets:
         if not self.keys.is_stale:
             return None
         needed = np.zeros(self.keys.count, np.bool_)
-        needed[self._sweep.live()] = True
-        needed |= (self.counts[:, : self.keys.count] != 0).any(axis=0)
+        needed[self._timeline.live()] = True
+        needed |= (self.counts[: self.keys.count] != 0).any(axis=1)
         if used is not None:
             needed[used] = True
         kept = np.flatnonzero(needed)
         renumbered = self.keys.keep(kept)
         self._rows.move(kept, len(kept) + 1024)
         self._rows.vacuum(np.arange(len(kept)))
-        counts = np.zeros((len(self.counts), len(kept) + 1024), np.int64)
-        counts[:, : len(kept)] = self.counts[:, kept]
-        self.counts = counts
-        self._sweep.renumber(renumbered)
+        self.counts = _with_room(self.counts[kept], len(kept) + 1024)
+        self._timeline.renumber(renumbered)
         return renumbered
 
     def save(self) -> State:
         return {
             "keys": self.keys.save(),
             "rows": self._rows.save(self.keys.count),
-            "counts": self.counts[:, : self.keys.count].copy(),
-            "sweep": self._sweep.save(),
+            "counts": self.counts[: self.keys.count].copy(),
+            "timeline": self._timeline.save(),
         }
 
     def restore(self, state: State) -> None:
         self.keys.restore(state["keys"])
         count = self.keys.count
         self._rows.restore(state["rows"], count)
-        self.counts = np.zeros((len(self.counts), max(64, count)), np.int64)
-        self.counts[:, :count] = state["counts"]
-        self._sweep.restore(state["sweep"])
+        self.counts = _with_room(state["counts"], max(64, count))
+        self._timeline.restore(state["timeline"])
+
+
+def _with_room(counts: Ints, room: int) -> Ints:
+    roomy = np.zeros((room, counts.shape[1]), np.int64)
+    roomy[: len(counts)] = counts
+    return roomy

@@ -7,7 +7,7 @@ import numpy as np
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Ints, State
-from millstream.physical.kernels.pieces import settle_levels
+from millstream.physical.kernels.pieces import COUNT, FOLLOWING, SINCE, WIDTH, settle_levels
 from millstream.physical.open_starts import OpenStarts
 
 
@@ -16,11 +16,9 @@ class Pieces:
 
     def __init__(self, hold: bool = False) -> None:
         self._starts = OpenStarts() if hold else None
-        self._first = np.full(64, -1, np.int64)
-        self._last = np.full(64, -1, np.int64)
-        self._since = np.zeros(64, np.int64)
-        self._count = np.zeros(64, np.int64)
-        self._following = np.append(np.arange(1, 64), -1)
+        self._last = np.full(64, -1, np.int32)  # the newest of each key, which leads to the oldest
+        self._pieces = np.zeros((64, WIDTH), np.int64)
+        self._pieces[:, FOLLOWING] = np.append(np.arange(1, 64), -1)
         self._free = 0
         self._open = 0
 
@@ -30,60 +28,46 @@ class Pieces:
     @property
     def nbytes(self) -> int:
         held = 0 if self._starts is None else self._starts.nbytes
-        return self._first.nbytes * 2 + self._since.nbytes * 3 + held
+        return self._last.nbytes + self._pieces.nbytes + held
 
-    def settle(
-        self, codes: Ints, times: Ints, before: Ints, after: Ints
-    ) -> tuple[Ints, Ints, Ints, Ints]:
+    def settle(self, codes: Ints, times: Ints, changes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """The codes, starts, ends and weights of the pieces that these changes of level end."""
         if not len(codes):
             nothing = np.empty(0, np.int64)
             return nothing, nothing, nothing, nothing
         self._make_room(int(codes.max()) + 1, len(codes))
-        *closed, self._free, opened = settle_levels(
-            codes, times, before, after,
-            self._first, self._last, self._since, self._count, self._following, self._free,
-            self._open,
-        )  # fmt: skip
-        self._open += opened
+        code, start, end, weight, self._free, self._open = settle_levels(
+            codes, times, changes, self._last, self._pieces, self._free, self._open
+        )
         if self._starts is not None:
-            rises = after > before
-            self._starts.add(times[rises], (after - before)[rises])
-            self._starts.remove(closed[1], closed[3])
-        return closed[0], closed[1], closed[2], closed[3]
+            rises = changes > 0
+            self._starts.add(times[rises], changes[rises])
+            self._starts.remove(start, weight)
+        return code, start, end, weight
 
     def _make_room(self, keys: int, pieces: int) -> None:
-        if len(self._first) < keys:
-            more = np.full(larger(len(self._first), keys) - len(self._first), -1, np.int64)
-            self._first = np.append(self._first, more)
-            self._last = np.append(self._last, more)
-        if len(self._since) - self._open < pieces:
-            old = len(self._since)
-            new = larger(old, self._open + pieces)
-            self._since = np.append(self._since, np.zeros(new - old, np.int64))
-            self._count = np.append(self._count, np.zeros(new - old, np.int64))
-            self._following = np.append(
-                self._following, np.append(np.arange(old + 1, new), self._free)
-            )
+        if len(self._last) < keys:
+            more = larger(len(self._last), keys) - len(self._last)
+            self._last = np.append(self._last, np.full(more, -1, np.int32))
+        old = len(self._pieces)
+        if old - self._open < pieces:
+            more = larger(old, self._open + pieces) - old
+            self._pieces = np.append(self._pieces, np.zeros((more, WIDTH), np.int64), axis=0)
+            self._pieces[old:, FOLLOWING] = np.append(np.arange(old + 1, old + more), self._free)
             self._free = old
 
     def open_pieces(self) -> tuple[Ints, Ints, Ints]:
-        """The codes, starts and weights of the pieces that are open."""
-        codes, starts, weights = [], [], []
-        current = np.flatnonzero(self._first >= 0)
-        piece = self._first[current]
+        """The codes, starts and weights of the pieces that are open, oldest first for each key."""
+        codes, pieces = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        code = np.flatnonzero(self._last >= 0)
+        piece = self._pieces[self._last[code], FOLLOWING]
         while len(piece):
-            codes.append(current)
-            starts.append(self._since[piece])
-            weights.append(self._count[piece])
-            piece = self._following[piece]
-            current, piece = current[piece >= 0], piece[piece >= 0]
-        nothing = np.empty(0, np.int64)
-        return (
-            np.concatenate([nothing, *codes]),
-            np.concatenate([nothing, *starts]),
-            np.concatenate([nothing, *weights]),
-        )
+            codes.append(code)
+            pieces.append(piece)
+            more = piece != self._last[code]
+            code, piece = code[more], self._pieces[piece[more], FOLLOWING]
+        piece = np.concatenate(pieces)
+        return np.concatenate(codes), self._pieces[piece, SINCE], self._pieces[piece, COUNT]
 
     def end(self) -> tuple[Ints, Ints, Ints, Ints]:
         """All that is open, which holds for ever."""
@@ -108,5 +92,4 @@ class Pieces:
 
     def restore(self, state: State) -> None:
         self.__init__(self._starts is not None)  # type: ignore[misc]
-        zero = np.zeros(len(state["codes"]), np.int64)
-        self.settle(state["codes"], state["starts"], zero, state["weights"])
+        self.settle(state["codes"], state["starts"], state["weights"])

@@ -23,9 +23,7 @@ import numpy as np
 
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY
-from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints, State
-from millstream.physical.kernels.steps import levels_before
 from millstream.physical.multisets import Multisets
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.settling import Pieces
@@ -92,10 +90,8 @@ class PointwiseOperator(Operator):
     def __init__(self, node: Pointwise) -> None:
         ordered = [source.pattern is Pattern.WEAKEST for source in node.sources]
         self._node = node
-        self._level = _LEVELS[node.function]
         self._frontiers = Frontiers(len(ordered))
         self._multisets = Multisets(node.types, ordered)
-        self._levels = np.zeros(64, np.int64)  # of the output, by code
         self._pieces = Pieces(hold=not node.final)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
@@ -106,29 +102,26 @@ class PointwiseOperator(Operator):
         if frontier == before:
             return []
         steps, counts = self._multisets.due(frontier)
-        after = self._level(self._counted(counts))
-        codes, times = steps.step_code, steps.step_time
-        self._make_room()
-        changed = levels_before(codes, after, self._levels)
+        change = self._level(counts.after) - self._level(counts.before)
+        (index,) = np.nonzero(change)
+        changed = steps.step_code[index], steps.step_time[index], change[index]
         if self._node.form is Form.SIGNED:
-            return [self._signed(codes, times, after - changed, frontier)]
-        return [self._settled(codes, times, changed, after, frontier)]
+            return [self._signed(*changed, frontier)]
+        return [self._settled(*changed, frontier)]
 
-    def _counted(self, counts: Ints) -> Ints:
+    def _level(self, counts: Ints) -> Ints:
+        """How often rows are in the output that are so often in each input."""
         if any(self._node.once):
             limits = [1 if once else INFINITY for once in self._node.once]
             counts = np.minimum(counts, np.array(limits[: len(counts)])[:, None])
-        return counts
+        return _LEVELS[self._node.function](counts)
 
     def _signed(self, codes: Ints, times: Ints, changes: Ints, frontier: int) -> Batch:
-        (index,) = np.nonzero(changes)
-        codes = codes[index]
-        ends = np.full(len(index), INFINITY)
-        columns = self._multisets.rows(codes)
-        return Batch(columns, times[index], ends, changes[index], frontier)
+        ends = np.full(len(codes), INFINITY)
+        return Batch(self._multisets.rows(codes), times, ends, changes, frontier)
 
-    def _settled(self, codes: Ints, times: Ints, before: Ints, after: Ints, frontier: int) -> Batch:
-        pieces = [self._pieces.settle(codes, times, before, after)]
+    def _settled(self, codes: Ints, times: Ints, changes: Ints, frontier: int) -> Batch:
+        pieces = [self._pieces.settle(codes, times, changes)]
         if frontier == INFINITY:
             pieces.append(self._pieces.end())
         rows, starts, ends, weights = map(np.concatenate, zip(*pieces, strict=True))
@@ -136,19 +129,10 @@ class PointwiseOperator(Operator):
             frontier = min(frontier, self._pieces.oldest)
         return Batch(self._multisets.rows(rows), starts, ends, weights, frontier)
 
-    def _make_room(self) -> None:
-        count = self._multisets.keys.count
-        if len(self._levels) < count:
-            more = larger(len(self._levels), count) - len(self._levels)
-            self._levels = np.append(self._levels, np.zeros(more, np.int64))
-
     def _forget(self) -> None:
         """Before the next batch: then what was given has been read."""
         renumbered = self._multisets.forget()
         if renumbered is not None:
-            self._levels = np.append(self._levels, np.zeros(len(renumbered), np.int64))
-            kept = np.flatnonzero(renumbered[:-1] >= 0)
-            self._levels = np.append(self._levels[kept], np.zeros(64, np.int64))
             self._pieces.renumber(renumbered)
 
     @property
@@ -157,7 +141,7 @@ class PointwiseOperator(Operator):
 
     @property
     def nbytes(self) -> int:
-        return self._multisets.nbytes + self._levels.nbytes + self._pieces.nbytes
+        return self._multisets.nbytes + self._pieces.nbytes
 
     @property
     def touched(self) -> int:
@@ -167,12 +151,10 @@ class PointwiseOperator(Operator):
         return {
             "frontiers": self._frontiers.save(),
             "multisets": self._multisets.save(),
-            "levels": self._levels.copy(),
             "pieces": self._pieces.save(),
         }
 
     def restore(self, state: State) -> None:
         self._frontiers.restore(state["frontiers"])
         self._multisets.restore(state["multisets"])
-        self._levels = state["levels"]
         self._pieces.restore(state["pieces"])

@@ -244,8 +244,7 @@ class SemiJoinOperator(Operator):
         return [self._settled(passed, frontier)]
 
     def _settled(self, passed: Passed, frontier: int) -> Batch:
-        nothing = np.zeros(len(passed.row), np.int64)
-        pieces = [self._pieces.settle(passed.row, passed.time, nothing, passed.change)]
+        pieces = [self._pieces.settle(passed.row, passed.time, passed.change)]
         if frontier == INFINITY:
             pieces.append(self._pieces.end())
         rows, starts, ends, weights = map(np.concatenate, zip(*pieces, strict=True))

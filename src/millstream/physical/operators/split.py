@@ -21,7 +21,7 @@ import numpy as np
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.instants import up
-from millstream.physical.kernels.steps import levels_before, previous_steps
+from millstream.physical.kernels.steps import previous_steps
 from millstream.physical.multisets import Multisets
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
@@ -48,13 +48,12 @@ class SplitOperator(Operator):
         self._granule = node.granule
         self._context = context
         self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
-        self._levels = np.zeros(64, np.int64)  # how often each row holds, by code
         self._known = NEVER  # the frontier of the input
         self._frontier = NEVER  # that of the output
         self._given = NEVER  # what is before it has been given
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        self._forget()
+        self._multiset.forget()
         self._multiset.add(0, batch)
         self._known = max(self._known, batch.frontier)
         return self.begin() if self._context.has_begun else []
@@ -67,14 +66,13 @@ class SplitOperator(Operator):
 
     def _pieces(self, frontier: int) -> tuple[Ints, Ints, Ints, Ints]:
         """The codes, starts, ends and levels that are known by the frontier."""
-        held = np.flatnonzero(self._levels)
-        held_levels = self._levels[held]
+        levels = self._multiset.counts[:, 0]
+        held = np.flatnonzero(levels)
+        held_levels = levels[held]
         steps, counts = self._multiset.due(frontier)
-        codes, times = steps.step_code, steps.step_time
-        more = self._multiset.keys.count - len(self._levels)
-        if more > 0:
-            self._levels = np.append(self._levels, np.zeros(2 * more, np.int64))
-        before = levels_before(codes, counts[0], self._levels)
+        order = np.argsort(steps.step_code, kind="stable")  # in order of time for each row
+        codes, times = steps.step_code[order], steps.step_time[order]
+        before, after = counts.before[0, order], counts.after[0, order]
         previous = previous_steps(codes)
         last = np.append(previous[1:] < 0, True)[: len(codes)]  # of its row
         still = np.isin(held, codes, invert=True)
@@ -88,7 +86,7 @@ class SplitOperator(Operator):
                 ]
             ),
             np.concatenate([times, times[last] * 0 + INFINITY, held[still] * 0 + INFINITY]),
-            np.concatenate([before, counts[0][last], held_levels[still]]),
+            np.concatenate([before, after[last], held_levels[still]]),
         )
 
     def _cut(self, codes: Ints, start: Ints, end: Ints, level: Ints) -> Batch:
@@ -118,20 +116,13 @@ class SplitOperator(Operator):
         weight = level[index[order]]
         return Batch(rows, instants[order], ends[order], weight, self._frontier)
 
-    def _forget(self) -> None:
-        renumbered = self._multiset.forget()
-        if renumbered is not None:
-            self._levels = np.append(self._levels, np.zeros(len(renumbered), np.int64))
-            kept = np.flatnonzero(renumbered[:-1] >= 0)
-            self._levels = np.append(self._levels[kept], np.zeros(64, np.int64))
-
     @property
     def rows(self) -> int:
         return self._multiset.size
 
     @property
     def nbytes(self) -> int:
-        return self._multiset.nbytes + self._levels.nbytes
+        return self._multiset.nbytes
 
     @property
     def touched(self) -> int:
@@ -140,7 +131,6 @@ class SplitOperator(Operator):
     def save(self) -> State:
         return {
             "multiset": self._multiset.save(),
-            "levels": self._levels.copy(),
             "known": self._known,
             "frontier": self._frontier,
             "given": self._given,
@@ -148,6 +138,5 @@ class SplitOperator(Operator):
 
     def restore(self, state: State) -> None:
         self._multiset.restore(state["multiset"])
-        self._levels = state["levels"]
         self._known = state["known"]
         self._frontier, self._given = state["frontier"], state["given"]

@@ -164,7 +164,7 @@ class TopNOperator(Operator):
         for position, j in enumerate(order.tolist()):
             group, entry = self._places[codes[j]]
             ranked = self._groups.get(group) or self._groups.setdefault(group, Ranked())
-            self._move(ranked, entry, int(counts[0, j]))
+            self._move(ranked, entry, int(counts.after[0, j]))
             if ranked.last is None or entry <= ranked.last:
                 touched[group] = ranked
             time = int(times[j])
