@@ -140,17 +140,6 @@ def running_counts(codes: Ints, ports: Ints, deltas: Ints, bounds: Ints, counts:
 
 
 @njit(cache=True)
-def levels_before(codes: Ints, after: Ints, levels: Ints) -> Ints:
-    """The level of each step's key before it, given those after it; `levels`, by code, is brought
-    up to date."""
-    before = np.empty(len(codes), np.int64)
-    for j in range(len(codes)):
-        before[j] = levels[codes[j]]
-        levels[codes[j]] = after[j]
-    return before
-
-
-@njit(cache=True)
 def previous_steps(codes: Ints) -> Ints:
     """The step of the same key before each step, -1 for the first one of each key."""
     previous = np.empty(len(codes), np.int64)
