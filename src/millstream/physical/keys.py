@@ -36,6 +36,8 @@ class Words:
             self.pool = StringPool()
         elif pa.types.is_string(type) or pa.types.is_binary(type):
             self.pool = StringPool()
+        number = is_plain(type) and not pa.types.is_floating(type)
+        self.is_number: bool = number or pa.types.is_boolean(type)  # or a boolean
         self.width = self._width()
 
     def _width(self) -> int:
@@ -51,37 +53,35 @@ class Words:
         own = self.pool.nbytes if self.pool is not None else 0
         return own + sum(part.nbytes for part in self.parts)
 
-    def of(self, array: pa.Array) -> Iterator[Ints]:
+    def of(self, array: pa.Array) -> list[Ints]:
         """`width` words; 0 where NULL."""
         type = self.type
-        if pa.types.is_null(type):
-            return
+        if self.is_number:
+            return [int64(array)]
         if pa.types.is_floating(type):
-            yield float_words(array)
-        elif pa.types.is_decimal(type):
-            yield from decimal_words(array)
-        elif pa.types.is_struct(type):
-            for part, field in zip(self.parts, fields_of(array), strict=True):
-                yield from part.nullable(field)
-        elif pa.types.is_list(type):
-            yield self._list_words(array)
-        elif self.pool is not None:
-            yield np.maximum(self.pool.encode(array), 0)
-        else:
-            assert is_plain(type) or pa.types.is_boolean(type), type
-            yield int64(array)
+            return [float_words(array)]
+        if pa.types.is_null(type):
+            return []
+        if pa.types.is_decimal(type):
+            return [*decimal_words(array)]
+        if pa.types.is_struct(type):
+            both = zip(self.parts, fields_of(array), strict=True)
+            return [word for part, field in both for word in part.nullable(field)]
+        if pa.types.is_list(type):
+            return [self._list_words(array)]
+        assert self.pool is not None, type
+        return [np.maximum(self.pool.encode(array), 0)]
 
-    def nullable(self, array: pa.Array) -> Iterator[Ints]:
+    def nullable(self, array: pa.Array) -> list[Ints]:
         """The words, and one that tells NULL."""
-        yield from self.of(array)
-        yield array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+        return [*self.of(array), _nulls(array).astype(np.int64)]
 
     def _list_words(self, array: pa.Array) -> Ints:
         """A list is the string of its elements' words."""
         assert self.pool is not None
         (part,) = self.parts
         lengths = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
-        words = np.stack(list(part.nullable(array.flatten())))
+        words = np.array(part.nullable(array.flatten()))
         data = np.ascontiguousarray(words.T).view(np.uint8).ravel()
         offsets = np.zeros(len(array) + 1, np.int64)
         np.cumsum(lengths * (8 * len(words)), out=offsets[1:])
@@ -124,6 +124,11 @@ def fields_of(array: pa.Array) -> list[pa.Array]:
     return fields
 
 
+def _nulls(array: pa.Array) -> Mask:
+    valid = validity(array)
+    return np.zeros(len(array), np.bool_) if valid is None else ~valid
+
+
 class KeySpace:
     """The codes of the keys that an operator has seen and not forgotten.
 
@@ -163,21 +168,19 @@ class KeySpace:
         absent: Mask | None = None
         for number, (words, column) in enumerate(zip(self._words, columns, strict=True)):
             rows += words.of(column)
-            nulls = None
-            if column.null_count:
-                nulls = column.is_null().to_numpy(zero_copy_only=False)
-                if number in self._unknown:
-                    absent = nulls if absent is None else absent | nulls
-                elif not self._tells_null[number]:
-                    self._tell_null(number)
-            if self._tells_null[number]:
-                rows.append(np.zeros(length, np.int64) if nulls is None else nulls.astype(np.int64))
+            if column.null_count and number in self._unknown:
+                absent = _nulls(column) if absent is None else absent | _nulls(column)
+            elif column.null_count or self._tells_null[number]:
+                self._tell_null(number)
+                rows.append(_nulls(column).astype(np.int64))
         if not rows:  # no columns: one key for all
             return np.zeros((0, length), np.int64), absent
-        return (rows[0].reshape(1, -1) if len(rows) == 1 else np.stack(rows)), absent
+        return (rows[0].reshape(1, -1) if len(rows) == 1 else np.array(rows)), absent
 
     def _tell_null(self, number: int) -> None:
-        """From now on a word says whether the column is NULL: the first NULL has come."""
+        """From the first NULL on a word says whether the column is NULL."""
+        if self._tells_null[number]:
+            return
         before = sum(w.width + t for w, t in zip(self._words, self._tells_null, strict=True))
         place = sum(
             w.width + t
@@ -211,9 +214,8 @@ class KeySpace:
         """Whether the words of a column tell its values as they came: not where equal ones may
         differ, nor where they are taken apart."""
         type = self.types[number]
-        is_number = is_plain(type) and not pa.types.is_floating(type)
         text = pa.types.is_string(type) or pa.types.is_binary(type)
-        return is_number or text or pa.types.is_boolean(type) or pa.types.is_decimal(type)
+        return self._words[number].is_number or text or pa.types.is_decimal(type)
 
     def column(self, number: int, codes: Ints) -> pa.Array:
         """The values of keys in a column that is told."""
@@ -287,30 +289,22 @@ class KeySpace:
         self._rebuild(power_of_two(2 * self.count))
 
 
-def differs_from_previous(column: pa.Array, first: Ints, before: pa.Array) -> Mask:
-    """Where a value is another than the one above it; at the places `first`, than that of `before`.
+def differs(column: pa.Array, before: Ints) -> Mask:
+    """Where value i is another than value before[i].
 
     NULL is equal to NULL, and all is compared bit for bit: values that are equal in SQL and yet
     differ (0.0 and -0.0) may count as different.
     """
+    words: Sequence[NDArray[Any]]
     if not is_plain(column.type):
-        both = pa.concat_arrays([column, before])
-        words = np.stack(list(Words(column.type).nullable(both)))
-        rows, others = words[:, : len(column)], words[:, len(column) :]
-        different: Mask = (rows != np.roll(rows, 1, axis=1)).any(axis=0)
-        different[first] = (rows[:, first] != others).any(axis=0)
-        return different
-    different = _differs(view(column), first, view(before))
-    valid, others_valid = validity(column), validity(before)
-    if valid is not None or others_valid is not None:
-        known = np.ones(len(column), np.bool_) if valid is None else valid
-        were = np.ones(len(before), np.bool_) if others_valid is None else others_valid
-        different = (different & known) | _differs(known, first, were)
-    return different
-
-
-def _differs(values: NDArray[Any], first: Ints, before: NDArray[Any]) -> Mask:
-    different = np.empty(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=different[1:])
-    different[first] = values[first] != before
+        words = Words(column.type).nullable(column)
+    elif column.null_count:
+        nulls = _nulls(column)
+        words = [np.where(nulls, 0, view(column)), nulls]
+    else:
+        words = [view(column)]
+    length = len(before)
+    different: Mask = words[0][:length] != words[0][before]
+    for word in words[1:]:
+        different |= word[:length] != word[before]
     return different

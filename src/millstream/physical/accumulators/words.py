@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from numpy.typing import NDArray
 
 from millstream import types
 from millstream.logical.expressions import AggregateCall, nullable
-from millstream.physical.arrays import int64, of_view, validity
+from millstream.physical.arrays import int64, of_view, validity, view
 from millstream.physical.batch import Ints, Mask
 from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
@@ -62,7 +62,7 @@ class Layout:
     def width(self) -> int:
         return 2 if self.flagged else 1
 
-    @property
+    @cached_property
     def flagged(self) -> bool:
         return self.optional and self.type in _ALL_BITS
 
@@ -88,8 +88,10 @@ def to_words(array: pa.Array) -> Ints:
     if types.is_decimal(array.type):
         return decimal_limbs(array)[0].copy()
     if types.is_floating(array.type):
-        doubles = array.cast(DOUBLE).fill_null(0.0).to_numpy(zero_copy_only=False)
-        return _double_words(np.ascontiguousarray(doubles).view(np.int64))
+        doubles = array if array.type == DOUBLE else array.cast(DOUBLE)
+        words: Ints = view(doubles).copy()
+        _order_bits(words)
+        return words
     return int64(array)
 
 
@@ -129,14 +131,12 @@ def double_bits(words: Ints) -> Ints:
 
 
 @njit(cache=True)
-def _double_words(bits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Words of doubles: there is one NaN, above all numbers, and no negative zero."""
-    words = np.empty(len(bits), np.int64)
-    for i in range(len(bits)):
-        word = bits[i]
+def _order_bits(words: Ints) -> None:
+    """From the bits of doubles to their words: there is one NaN, above all numbers, and no negative
+    zero."""
+    for i in range(len(words)):
+        word = words[i]
         if word & _MAGNITUDE > 0x7FF0000000000000:
-            word = _NAN
+            words[i] = _NAN
         elif word < 0:
-            word = 0 if word == ABSENT else word ^ _MAGNITUDE
-        words[i] = word
-    return words
+            words[i] = 0 if word == ABSENT else word ^ _MAGNITUDE

@@ -28,10 +28,10 @@ from millstream.physical.arrays import gather, larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.calls import Calls, empty_value
 from millstream.physical.evaluation import Evaluation
-from millstream.physical.kernels.rows_of_groups import ended_rows, signed_rows
+from millstream.physical.kernels.rows_of_groups import ended_rows, rows_before, signed_rows
 from millstream.physical.kernels.steps import running_counts
 from millstream.physical.key_rows import KeyRows
-from millstream.physical.keys import KeySpace, differs_from_previous
+from millstream.physical.keys import KeySpace, differs
 from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.pointwise import Form
@@ -84,6 +84,7 @@ class AggregateOperator(Operator):
         holds = node.form is Form.INTERVALS and not node.final
         self._starts = OpenStarts() if holds else None  # of the rows in the output
         self._answer = RowStore([named.expression.type for named in node.aggregates])
+        self._nothing = Batch.empty(node.types, NEVER)
         self._frontier = NEVER
         self._begun = False
 
@@ -95,8 +96,7 @@ class AggregateOperator(Operator):
         self._frontier = batch.frontier
         steps = self._sweep.due(batch.frontier, self._keys.count)
         given = [] if self._begun or self._node.keys else [self._begin(steps)]
-        nothing = Batch.empty(self._node.types, self._reached)
-        given.append(self._step(steps) if len(steps) else nothing)
+        given.append(self._step(steps) if len(steps) else self._nothing.up_to(self._reached))
         if batch.frontier == INFINITY and self._node.form is Form.INTERVALS:
             given.append(self._end())
         self._calls.tidy(self._sweep)
@@ -125,7 +125,7 @@ class AggregateOperator(Operator):
         self._present[0], self._since[0] = True, NEVER
         self._note_starts()
         if self._node.form is Form.INTERVALS:
-            return Batch.empty(self._node.types, NEVER)
+            return self._nothing
         first = np.zeros(1, np.int64)
         row = Columns.of(self._answer.rows(first))  # read now: the first step changes it
         end = INFINITY
@@ -134,12 +134,14 @@ class AggregateOperator(Operator):
         return Batch(row, first + NEVER, first + end, first + 1, NEVER)
 
     def _add(self, batch: Batch) -> None:
+        if not len(batch):
+            return
         values, batch = self._values.kept(batch)
         known, width = self._keys.count, len(self._key_types)
         codes = self._keys.encode(values[:width], len(batch))
         if self._keys.count > known:
             self._make_room()
-            fresh = np.flatnonzero(codes >= known)
+            fresh = (codes >= known).nonzero()[0]
             self._key_rows.put(codes[fresh], values[:width].take(fresh))
         self._sweep.add(0, codes, batch, self._calls.encode(values[width:], len(batch)))
 
@@ -178,19 +180,16 @@ class AggregateOperator(Operator):
         codes = steps.step_code
         answers = self._calls.step(steps)
         has_row = self._has_row(steps, codes, answers)
-        first = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))  # step of each group
-        had_row = np.append(False, has_row[:-1])
-        had_row[first] = self._present[codes[first]]
-        changed = had_row != has_row
-        both = had_row & has_row
-        columns = []  # the rows at hand before the batch, then those after each step
-        for stored, answer in zip(self._answer.rows(codes[first]), answers, strict=True):
-            changed |= both & differs_from_previous(answer.values, first, stored)
-            columns.append(pa.concat_arrays([stored, answer.values]))
-        given = self._given(codes, steps.step_time, changed, had_row, has_row, columns, len(first))
-        last = np.append(first[1:] - 1, len(codes) - 1)
-        self._answer.put(codes[last], [gather(answer.values, last) for answer in answers])
-        self._present[codes[last]] = has_row[last]
+        before, had_row, last = rows_before(codes, has_row, self._present)
+        groups = codes[last]
+        changed, both = had_row != has_row, had_row & has_row
+        columns = []  # the rows after each step, then those that the groups had
+        for answer, stored in zip(answers, self._answer.rows(groups), strict=True):
+            column = pa.concat_arrays([answer.values, stored])
+            changed |= both & differs(column, before)
+            columns.append(column)
+        given = self._given(codes, steps.step_time, changed, before, had_row, has_row, columns)
+        self._answer.put(groups, [gather(answer.values, last) for answer in answers])
         return given.up_to(self._reached)
 
     def _has_row(self, steps: Steps, codes: Ints, answers: Sequence[Answer]) -> Mask:
@@ -211,21 +210,21 @@ class AggregateOperator(Operator):
         codes: Ints,
         times: Ints,
         changed: Mask,
+        before: Ints,
         had_row: Mask,
         has_row: Mask,
         columns: Sequence[pa.Array],
-        groups: int,
     ) -> Batch:
         """The changes as signed elements, or as the intervals that they end."""
         if self._node.form is Form.INTERVALS:
-            group, row, start, end = ended_rows(codes, times, changed, had_row, groups, self._since)
+            group, row, start, end = ended_rows(codes, times, changed, before, had_row, self._since)
             weight = np.ones(len(group), np.int64)
             if self._starts is not None:
                 opened = times[changed & has_row]
                 self._starts.add(opened, np.ones(len(opened), np.int64))
                 self._starts.remove(start, weight)
         else:
-            group, row, start, weight = signed_rows(codes, times, changed, had_row, has_row, groups)
+            group, row, start, weight = signed_rows(codes, times, changed, before, had_row, has_row)
             end = np.full(len(group), INFINITY)
         values = Columns.gathered(columns, row)
         return Batch(self._key_rows.rows(group) + values, start, end, weight, self._frontier)
