@@ -53,10 +53,11 @@ class Delivery:
 
     def gather(self, batch: Batch) -> None:
         """Take what the root gives. It is read now: its columns may refer to state."""
-        early = batch.start < self._context.beginning
-        if early.any() and not self._context.has_begun:
-            self._early.append(batch.where(early).gathered())
-            batch = batch.where(~early)
+        if not self._context.has_begun:
+            early = batch.start < self._context.beginning
+            if early.any():
+                self._early.append(batch.where(early).gathered())
+                batch = batch.where(~early)
         self._take(batch)
 
     def _take(self, batch: Batch) -> None:

@@ -73,16 +73,18 @@ class Graph:
                 self._give(other, other.operator.begin())
 
     def _give(self, vertex: Vertex, given: Sequence[Batch]) -> None:
+        if not given:
+            return
         for out in given[:-1]:  # only the last one says how far the output has come
             self._pass_on(vertex, out.up_to(vertex.frontier))
-        for out in given[-1:]:
-            self._pass_on(vertex, out)
+        self._pass_on(vertex, given[-1])
 
     def _pass_on(self, vertex: Vertex, batch: Batch) -> None:
-        if not len(batch) and batch.frontier <= vertex.frontier:
+        length = len(batch)
+        if not length and batch.frontier <= vertex.frontier:
             return
         vertex.frontier = max(vertex.frontier, batch.frontier)
-        vertex.rows_out += len(batch)
+        vertex.rows_out += length
         if vertex is self.root:
             self._sink(batch)
         for consumer, port in vertex.consumers:

@@ -142,8 +142,9 @@ class Inlet:
     def _add(self, entry: Checked | list[Any], parts: list[Records], bad: list[BadRow]) -> None:
         if isinstance(entry, list):
             entry = Checked(*typed_rows(self.stream, entry))
-        before = sum(map(len, parts)) + len(bad)
-        bad += [BadRow(before + row.number, row.message, row.help) for row in entry.bad]
+        if entry.bad:
+            before = sum(map(len, parts)) + len(bad)
+            bad += [BadRow(before + row.number, row.message, row.help) for row in entry.bad]
         parts.append(entry.records)
 
     def _popped(self, limit: int) -> list[Entry]:

@@ -17,9 +17,17 @@ from millstream import types
 from millstream.catalog import Stream
 from millstream.logical.plan import Lifetime
 from millstream.logical.time import FARTHEST
+from millstream.physical.arrays import of_view
 from millstream.records import Records
+from millstream.types import BIGINT, DOUBLE, INT
 
-_NUMBERS = frozenset((int, float))
+_NONE = type(None)
+# What NumPy takes as Arrow does, where all values are of one Python type: faster for a few.
+_EXACT: dict[pa.DataType, tuple[set[Any], Any]] = {
+    INT: ({int}, np.int32),
+    BIGINT: ({int}, np.int64),
+    DOUBLE: ({float}, np.float64),
+}
 
 
 class PlainRows:
@@ -27,30 +35,25 @@ class PlainRows:
 
     def __init__(self, stream: Stream) -> None:
         self._names = [field.name for field in stream.columns]
-        self._types = [field.type for field in stream.columns]
-        self._kinds = [_kinds(type) for type in self._types]
-        self._nullable = [field.nullable for field in stream.columns]
         self._time = self._names.index(stream.time[0]) if stream.time else None
-        self._fits = stream.lifetime is Lifetime.INSTANT and None not in self._kinds
+        self._columns = [
+            PlainColumn(field.type, field.nullable and field.name not in stream.time)
+            for field in stream.columns
+        ]
+        plain = all(column.kinds for column in self._columns)
+        self._fits = plain and stream.lifetime is Lifetime.INSTANT
 
     def records(self, rows: Sequence[Any]) -> Records | None:
         """None where some value needs a closer look."""
         values = self._by_column(rows) if self._fits and rows else None
         if values is None:
             return None
-        for place, column in enumerate(values):
-            found = set(map(type, column))
-            if type(None) in found:
-                if not self._nullable[place] or place == self._time:
-                    return None
-                found.discard(type(None))
-            kinds = self._kinds[place]
-            if kinds is None or not found <= kinds:
+        columns = []
+        for column, found in zip(self._columns, values, strict=True):
+            array = column.array(found)
+            if array is None:
                 return None
-        try:
-            columns = [pa.array(v, t) for v, t in zip(values, self._types, strict=True)]
-        except (pa.ArrowException, OverflowError, ValueError):
-            return None
+            columns.append(array)
         return self._timed(columns, len(rows))
 
     def _by_column(self, rows: Sequence[Any]) -> list[list[Any]] | None:
@@ -74,14 +77,33 @@ class PlainRows:
         return Records(columns, start, start + 1)
 
 
-def _kinds(type: pa.DataType) -> frozenset[object] | None:
-    """The Python types whose values Arrow takes as they are."""
+class PlainColumn:
+    """A column, and the Python types whose values Arrow takes as they are; none if it may not."""
+
+    def __init__(self, type: pa.DataType, nullable: bool) -> None:
+        self.kinds = _kinds(type)
+        self._type = type
+        self._allowed = self.kinds | ({_NONE} if nullable else set())
+        self._exact, self._dtype = _EXACT.get(type, (set(), None))
+
+    def array(self, values: list[Any]) -> pa.Array | None:
+        """None where some value needs a closer look."""
+        found = set(map(type, values))
+        try:
+            if found == self._exact:
+                return of_view(np.array(values, self._dtype), self._type)
+            return pa.array(values, self._type) if found <= self._allowed else None
+        except (pa.ArrowException, OverflowError, ValueError):
+            return None
+
+
+def _kinds(type: pa.DataType) -> frozenset[object]:
     if types.is_integral(type):
         return frozenset((int,))
     if types.is_floating(type):
-        return _NUMBERS
+        return frozenset((int, float))
     if pa.types.is_string(type):
         return frozenset((str,))
     if pa.types.is_boolean(type):
         return frozenset((bool,))
-    return frozenset((datetime.datetime,)) if pa.types.is_timestamp(type) else None
+    return frozenset((datetime.datetime,) if pa.types.is_timestamp(type) else ())
