@@ -1,0 +1,380 @@
+"""A physical plan cut into fragments, at the edges where rows must change places.
+
+A fragment's operators run side by side in shards: rows with equal keys are in the same shard, so
+each shard's answer is a part of the whole one. Operators that agree on keys share a fragment; where
+no key tells rows apart there is one shard. The leaves (sources, and stateless operators above them)
+are a fragment without state or shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from millstream.logical.expressions import Expression
+from millstream.logical.plan import Schema
+from millstream.physical.batch import Batch
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, weakest_of
+from millstream.physical.operators.filter import Filter
+from millstream.physical.operators.granularity import Granularity
+from millstream.physical.operators.map import Map
+from millstream.physical.operators.source import Source
+from millstream.physical.operators.time_window import TimeWindow
+from millstream.physical.operators.union import Union
+from millstream.spark.requirements import Requirement, following, requirement
+
+LEAVES = 0  # the number of the fragment of the sources
+ANSWER = 0  # the number of the exchange that brings the answer to the driver
+
+ColumnKey: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An edge that is cut: what output `port` of a fragment gives goes to another one, placed by
+    the values of `keys`; all to one shard if there are none."""
+
+    number: int
+    producer: int
+    port: int
+    consumer: int | None  # None: the driver
+    keys: tuple[Expression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Operators that run in one place. The outputs of its plan belong to its `exchanges`."""
+
+    number: int
+    level: int
+    plan: Outputs
+    exchanges: tuple[Exchange, ...]
+    keyed: bool
+
+    def shards(self, count: int) -> int:
+        return count if self.keyed else 1
+
+
+@dataclass(frozen=True)
+class Received(PhysicalPlan):
+    """What an exchange brings: a leaf of a fragment's plan."""
+
+    exchange: int
+    columns: Schema
+    arrives: Pattern
+
+    input_names = ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        return self.columns
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return self.arrives
+
+    def open(self, context: Context) -> Operator:
+        return ReceivedOperator()
+
+
+class ReceivedOperator(Operator):
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        return [batch]
+
+
+@dataclass(frozen=True)
+class Outputs(PhysicalPlan):
+    """The root of a fragment's plan: it collects what goes elsewhere."""
+
+    sources: tuple[PhysicalPlan, ...]
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return self.sources
+
+    @cached_property
+    def schema(self) -> Schema:
+        return ()
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        return Pattern.STRICT
+
+    def open(self, context: Context) -> Operator:
+        return OutputsOperator(self)
+
+
+class OutputsOperator(Operator):
+    def __init__(self, node: Outputs) -> None:
+        self._given: list[list[Batch]] = [[] for _ in node.sources]
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        self._given[port].append(batch.gathered())
+        return []
+
+    def taken(self) -> list[list[Batch]]:
+        """What each input gave since the last time."""
+        given, self._given = self._given, [[] for _ in self._given]
+        return given
+
+
+def fragments_of(plan: PhysicalPlan) -> tuple[Fragment, ...]:
+    """The fragments, producers before consumers, the leaves first."""
+    cutter = _Cutter()
+    root = cutter.site(plan)
+    cutter.send(plan, root, None, ())
+    return cutter.fragments()
+
+
+# --- cutting --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Where a node runs, and by which of its columns its rows are placed there: a set of equal ones
+    for each key. None: nobody knows any more. No keys: all rows are together."""
+
+    fragment: int
+    keys: tuple[frozenset[ColumnKey], ...] | None
+
+
+@dataclass
+class _Cut:
+    producer: int
+    node: PhysicalPlan
+    consumer: int | None
+    keys: tuple[Expression, ...]
+
+
+@dataclass
+class _Cutter:
+    _sites: dict[int, _Site] = field(default_factory=dict)
+    _nodes: dict[int, PhysicalPlan] = field(default_factory=dict)
+    _cuts: list[_Cut] = field(default_factory=list)
+    _crossing: dict[tuple[int, int], _Cut] = field(default_factory=dict)  # by consumer and port
+    _merged: list[int] = field(default_factory=lambda: [LEAVES])  # what each fragment became
+    _keyed: list[bool] = field(default_factory=lambda: [False])
+
+    def site(self, node: PhysicalPlan) -> _Site:
+        if id(node) not in self._sites:
+            self._nodes[id(node)] = node
+            below = [self.site(child) for child in node.inputs]
+            self._sites[id(node)] = self._placed(node, below)
+        return self._sites[id(node)]
+
+    def _placed(self, node: PhysicalPlan, below: list[_Site]) -> _Site:
+        if isinstance(node, Source):
+            return _Site(LEAVES, None)
+        fragments = {self._find(site.fragment) for site in below}
+        if _is_stateless(node) and len(below) == 1:
+            return _Site(below[0].fragment, _through(node, below[0].keys))
+        if _is_stateless(node) and fragments == {LEAVES}:
+            return _Site(LEAVES, None)
+        needed = requirement(node)
+        for base, site in enumerate(below):
+            kept = _kept(needed, base, site)
+            if kept is not None and self._joins(node, below, base, kept, needed):
+                return _Site(site.fragment, _results(node, needed, kept))
+        return self._anew(node, below, needed)
+
+    def _joins(
+        self,
+        node: PhysicalPlan,
+        below: list[_Site],
+        base: int,
+        kept: tuple[int, ...],
+        needed: Requirement,
+    ) -> bool:
+        """Bring the other inputs to the fragment of one of them, if they can come."""
+        home = self._find(below[base].fragment)
+        others = {port: self._find(below[port].fragment) for port in range(len(below))}
+        del others[base]
+        fits = {port for port in others if _kept(needed, port, below[port]) == kept}
+        if needed.count and not kept and len(fits) < len(others):
+            return False  # to bring many rows to one shard for the sake of one input is no gain
+        for port, other in others.items():
+            if other in self._downstream(home) or (other == home and port not in fits):
+                return False
+        for port in others:
+            other = self._find(below[port].fragment)
+            if other == home:
+                continue
+            if port in fits and home not in self._downstream(other):
+                self._merged[other] = home
+            else:
+                self._bring(node, port, home, needed.keys(port, kept))
+        return True
+
+    def _anew(self, node: PhysicalPlan, below: list[_Site], needed: Requirement) -> _Site:
+        number = len(self._merged)
+        self._merged.append(number)
+        self._keyed.append(bool(needed.count))
+        every = tuple(range(needed.count))
+        for port in range(len(below)):
+            self._bring(node, port, number, needed.keys(port, every))
+        return _Site(number, _results(node, needed, every))
+
+    def _bring(
+        self, node: PhysicalPlan, port: int, consumer: int, keys: tuple[Expression, ...]
+    ) -> None:
+        child = node.inputs[port]
+        self._crossing[id(node), port] = self.send(child, self.site(child), consumer, keys)
+
+    def send(
+        self, node: PhysicalPlan, site: _Site, consumer: int | None, keys: tuple[Expression, ...]
+    ) -> _Cut:
+        for cut in self._cuts:
+            if cut.node is node and cut.consumer == consumer and cut.keys == keys:
+                return cut
+        self._cuts.append(_Cut(site.fragment, node, consumer, keys))
+        return self._cuts[-1]
+
+    # --- fragments that become one
+
+    def _find(self, fragment: int) -> int:
+        while self._merged[fragment] != fragment:
+            fragment = self._merged[fragment]
+        return fragment
+
+    def _downstream(self, fragment: int) -> set[int]:
+        found: set[int] = set()
+        ahead = [fragment]
+        while ahead:
+            here = ahead.pop()
+            for cut in self._cuts:
+                if cut.consumer is not None and self._find(cut.producer) == here:
+                    consumer = self._find(cut.consumer)
+                    if consumer not in found:
+                        found.add(consumer)
+                        ahead.append(consumer)
+        return found
+
+    # --- the outcome
+
+    def fragments(self) -> tuple[Fragment, ...]:
+        used = {self._find(number) for number in range(len(self._merged))}
+        levels = {number: self._level(number) for number in used}
+        order = sorted(used, key=lambda number: (levels[number], number))
+        numbers = {fragment: number for number, fragment in enumerate(order)}
+        exchanges = self._exchanges(numbers)
+        return tuple(
+            self._fragment(fragment, numbers, levels[fragment], exchanges) for fragment in order
+        )
+
+    def _level(self, fragment: int) -> int:
+        below = [
+            self._find(cut.producer)
+            for cut in self._cuts
+            if cut.consumer is not None and self._find(cut.consumer) == fragment
+        ]
+        return max((self._level(producer) + 1 for producer in below), default=0)
+
+    def _exchanges(self, numbers: dict[int, int]) -> dict[int, Exchange]:
+        """By cut; the answer is the first."""
+        ports: dict[int, int] = {}
+        found = {}
+        answer_first = sorted(self._cuts, key=lambda cut: cut.consumer is not None)
+        for number, cut in enumerate(answer_first):
+            producer = numbers[self._find(cut.producer)]
+            port = ports[producer] = ports.get(producer, -1) + 1
+            consumer = None if cut.consumer is None else numbers[self._find(cut.consumer)]
+            found[id(cut)] = Exchange(number, producer, port, consumer, cut.keys, cut.node.schema)
+        return found
+
+    def _fragment(
+        self, fragment: int, numbers: dict[int, int], level: int, exchanges: dict[int, Exchange]
+    ) -> Fragment:
+        number = numbers[fragment]
+        own = [cut for cut in self._cuts if exchanges[id(cut)].producer == number]
+        own.sort(key=lambda cut: exchanges[id(cut)].port)
+        rebuilt = _Rebuilder(self._crossing, exchanges)
+        plan = Outputs(tuple(rebuilt.node(cut.node) for cut in own))
+        return Fragment(
+            number, level, plan, tuple(exchanges[id(cut)] for cut in own), self._keyed[fragment]
+        )
+
+
+class _Rebuilder:
+    """The plan of a fragment: what comes from elsewhere is received."""
+
+    def __init__(
+        self, crossing: dict[tuple[int, int], _Cut], exchanges: dict[int, Exchange]
+    ) -> None:
+        self._crossing = crossing
+        self._exchanges = exchanges
+        self._known: dict[int, PhysicalPlan] = {}
+
+    def node(self, node: PhysicalPlan) -> PhysicalPlan:
+        if id(node) not in self._known:
+            inputs = [self._input(node, port) for port in range(len(node.inputs))]
+            self._known[id(node)] = _with_inputs(node, inputs)
+        return self._known[id(node)]
+
+    def _input(self, node: PhysicalPlan, port: int) -> PhysicalPlan:
+        cut = self._crossing.get((id(node), port))
+        if cut is None:
+            return self.node(node.inputs[port])
+        if id(cut) not in self._known:
+            exchange = self._exchanges[id(cut)]
+            pattern = cut.node.pattern
+            if exchange.producer != LEAVES and pattern is Pattern.WEAKEST:
+                pattern = weakest_of(pattern, Pattern.WEAK)  # shards need not come equally far
+            self._known[id(cut)] = Received(exchange.number, cut.node.schema, pattern)
+        return self._known[id(cut)]
+
+
+def _with_inputs(node: PhysicalPlan, inputs: Sequence[PhysicalPlan]) -> PhysicalPlan:
+    if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+        return node
+    if hasattr(node, "sources"):
+        return replace(node, sources=tuple(inputs))  # type: ignore[type-var]
+    return replace(node, **dict(zip(node.input_names, inputs, strict=True)))  # type: ignore[type-var]
+
+
+def _is_stateless(node: PhysicalPlan) -> bool:
+    return isinstance(node, Filter | Map | TimeWindow | Granularity | Union)
+
+
+def _kept(needed: Requirement, port: int, site: _Site) -> tuple[int, ...] | None:
+    """Which of the needed keys the rows of an input are placed by; None if that does not do."""
+    if site.fragment == LEAVES or site.keys is None:
+        return None
+    found = []
+    for names in site.keys:
+        position = next((i for i, key in enumerate(needed.columns(port)) if key in names), None)
+        if position is None:
+            return None
+        found.append(position)
+    return tuple(found)
+
+
+def _results(
+    node: PhysicalPlan, needed: Requirement, kept: tuple[int, ...]
+) -> tuple[frozenset[ColumnKey], ...] | None:
+    keys = tuple(needed.results[position] for position in kept)
+    return keys if all(keys) else None
+
+
+def _through(
+    node: PhysicalPlan, keys: tuple[frozenset[ColumnKey], ...] | None
+) -> tuple[frozenset[ColumnKey], ...] | None:
+    """The keys as a stateless operator's output has them."""
+    if keys is None:
+        return None
+    passed = tuple(frozenset(following(node, names)) for names in keys)
+    return passed if all(passed) else None
+
+
+def received(fragment: Fragment) -> Iterator[Received]:
+    """What a fragment receives, each exchange once."""
+    seen: dict[int, Received] = {}
+    ahead: list[PhysicalPlan] = [fragment.plan]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, Received):
+            seen[node.exchange] = node
+        ahead += node.inputs
+    return iter(seen.values())

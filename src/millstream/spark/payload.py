@@ -1,0 +1,97 @@
+"""Batches as bytes, for shuffles and files.
+
+A payload is an Arrow stream of one record batch. Times come first: the starts, and the ends and
+weights where they are not all the same distance from the start, or all 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.logical.time import FARTHEST, INFINITY
+from millstream.physical.arrays import of_int64
+from millstream.physical.batch import NEVER, Batch, Columns, Ints
+
+_LENGTH = b"length"  # of all intervals
+_START, _END, _WEIGHT = "start", "end", "weight"
+
+
+def encoded(batch: Batch) -> bytes:
+    """The elements of a batch; its frontier travels apart."""
+    names, arrays = [_START], [of_int64(batch.start)]
+    about: dict[bytes, bytes] = {}
+    length = _common_length(batch)
+    if length is None:
+        names, arrays = [*names, _END], [*arrays, of_int64(batch.end)]
+    else:
+        about[_LENGTH] = str(length).encode()
+    if (batch.weight != 1).any():
+        names, arrays = [*names, _WEIGHT], [*arrays, of_int64(batch.weight)]
+    names += [str(position) for position in range(len(batch.columns))]
+    arrays += list(batch.columns)
+    fields = [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
+    record = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, about))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, record.schema) as writer:
+        writer.write_batch(record)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def decoded(payload: pa.Buffer | bytes) -> Batch:
+    with pa.ipc.open_stream(payload) as reader:
+        record = reader.read_next_batch()
+    names = record.schema.names
+    start = _ints(record.column(0))
+    if names[1:2] == [_END]:
+        end = _ints(record.column(1))
+    else:
+        length = int(record.schema.metadata[_LENGTH])
+        end = np.full(len(start), INFINITY) if length == INFINITY else start + length
+    weighted = _WEIGHT in names[1:3]
+    weight = _ints(record.column(names.index(_WEIGHT))) if weighted else np.ones_like(start)
+    first = 1 + (names[1:2] == [_END]) + weighted
+    return Batch(Columns.of(record.columns[first:]), start, end, weight, NEVER)
+
+
+def _ints(array: pa.Array) -> Ints:
+    return array.to_numpy()  # type: ignore[no-any-return]
+
+
+def _common_length(batch: Batch) -> int | None:
+    if not len(batch):
+        return 1
+    for_ever = batch.end == INFINITY
+    if for_ever.any():
+        return INFINITY if for_ever.all() else None
+    first = int(batch.end[0]) - int(batch.start[0])
+    if first > FARTHEST:  # it holds from before time begins
+        return None
+    return first if (batch.end - batch.start == first).all() else None
+
+
+def split(batch: Batch, shards: Ints) -> Iterator[tuple[int, Batch]]:
+    """The rows of each shard, as they stand."""
+    if not len(batch):
+        return
+    order = np.argsort(shards, kind="stable")
+    sorted_shards = shards[order]
+    bounds = np.flatnonzero(np.diff(sorted_shards, prepend=-1))
+    if len(bounds) == 1:
+        yield int(sorted_shards[0]), batch
+        return
+    placed = batch.take(order).gathered()
+    for first, stop in zip(bounds, [*bounds[1:], len(order)], strict=True):
+        yield int(sorted_shards[first]), part(placed, int(first), int(stop))
+
+
+def part(batch: Batch, first: int, stop: int) -> Batch:
+    return Batch(
+        Columns.of(array.slice(first, stop - first) for array in batch.columns),
+        batch.start[first:stop],
+        batch.end[first:stop],
+        batch.weight[first:stop],
+        batch.frontier,
+    )

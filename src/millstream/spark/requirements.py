@@ -1,0 +1,117 @@
+"""Which rows an operator must see together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from millstream.logical.evaluate import is_deterministic
+from millstream.logical.expressions import Column, Expression
+from millstream.logical.plan import Named, Schema
+from millstream.optimizer.conditions import can_fail
+from millstream.physical.operator import PhysicalPlan
+from millstream.physical.operators.aggregate import Aggregate
+from millstream.physical.operators.changes import Changes
+from millstream.physical.operators.coalesce import Coalesce
+from millstream.physical.operators.count_window import CountWindow
+from millstream.physical.operators.cut import Cut
+from millstream.physical.operators.deltas import Deltas
+from millstream.physical.operators.distinct import Distinct
+from millstream.physical.operators.join import Join, JoinKey
+from millstream.physical.operators.map import Map
+from millstream.physical.operators.outer_join import OuterJoin
+from millstream.physical.operators.pointwise import Pointwise
+from millstream.physical.operators.semi_join import SemiJoin
+from millstream.physical.operators.split import Split
+from millstream.physical.operators.top_n import TopN
+from millstream.physical.operators.union import Union
+
+ColumnKey: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """The keys whose equal values must meet: for each key an expression over each input, and the
+    columns of the output that are equal to it. No keys: all rows must meet."""
+
+    sides: tuple[tuple[Expression, ...], ...]  # by key, then by input
+    results: tuple[frozenset[ColumnKey], ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.sides)
+
+    def keys(self, port: int, kept: tuple[int, ...]) -> tuple[Expression, ...]:
+        return tuple(self.sides[position][port] for position in kept)
+
+    def columns(self, port: int) -> list[ColumnKey | None]:
+        """The key over an input, where it is a plain column of it."""
+        return [_column(side[port]) for side in self.sides]
+
+
+ALL_TOGETHER = Requirement((), ())
+
+
+def requirement(node: PhysicalPlan) -> Requirement:
+    match node:
+        case Aggregate():
+            return _by([(n.expression,) for n in node.keys], [[n.field.key] for n in node.keys])
+        case Join() | OuterJoin() | SemiJoin():
+            sides = [(key.left, key.right) for key in node.keys]
+            return _by(sides, [_joined(node, key) for key in node.keys])
+        case CountWindow() | TopN():
+            return _by([(key,) for key in node.keys], [_own(key) for key in node.keys])
+        case Distinct() | Changes() | Deltas() | Coalesce() | Cut() | Split():
+            return _whole_rows([node.input.schema], node.schema)
+        case Pointwise():
+            return _whole_rows([source.schema for source in node.sources], node.schema)
+        case Union():
+            return _whole_rows([node.left.schema, node.right.schema], node.schema)
+    return ALL_TOGETHER
+
+
+def _by(sides: Sequence[tuple[Expression, ...]], results: Sequence[list[ColumnKey]]) -> Requirement:
+    """By those keys that can be told for every row."""
+    safe = [
+        (side, frozenset(result))
+        for side, result in zip(sides, results, strict=True)
+        if not any(can_fail(e) or not is_deterministic(e) for e in side)
+    ]
+    return Requirement(tuple(side for side, _ in safe), tuple(result for _, result in safe))
+
+
+def _whole_rows(inputs: list[Schema], output: Schema) -> Requirement:
+    sides = [tuple(field.column for field in fields) for fields in zip(*inputs, strict=True)]
+    return _by(sides, [[field.key] for field in output])
+
+
+def _joined(node: Join | OuterJoin | SemiJoin, key: JoinKey) -> list[ColumnKey]:
+    """What is equal to the key in every row of the output: not a side that may be filled up with
+    NULLs."""
+    match node:
+        case OuterJoin(outer=(left, right)):
+            return ([] if right else _own(key.left)) + ([] if left else _own(key.right))
+        case SemiJoin():
+            return _own(key.left)
+    return _own(key.left) + _own(key.right)
+
+
+def following(node: PhysicalPlan, names: frozenset[ColumnKey]) -> Iterable[ColumnKey]:
+    """The columns of a stateless operator's output that are equal to some of its input's."""
+    if not isinstance(node, Map):
+        return names
+    return [out.field.key for out in node.outputs if _is_one_of(out, names)]
+
+
+def _is_one_of(output: Named, names: frozenset[ColumnKey]) -> bool:
+    return _column(output.expression) in names
+
+
+def _column(expression: Expression) -> ColumnKey | None:
+    return expression.key if isinstance(expression, Column) else None
+
+
+def _own(expression: Expression) -> list[ColumnKey]:
+    key = _column(expression)
+    return [] if key is None else [key]

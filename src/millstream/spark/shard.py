@@ -1,0 +1,119 @@
+"""One shard of a fragment: operators with their state, which take batch after batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from millstream.local.graph import Graph, Vertex
+from millstream.logical.elements import Row
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, State, merged
+from millstream.physical.operator import Context
+from millstream.spark.fragments import Fragment, OutputsOperator, Received
+from millstream.spark.payload import part
+
+SLICE_ROWS = 16_384  # what is pushed at once: it stays in the cache
+
+Error = tuple[Row, str]
+
+
+@dataclass(frozen=True)
+class Present:
+    """What is known of the sources after a batch: when time begins, and the frontier of each."""
+
+    beginning: int
+    sources: Mapping[str, int]
+
+
+class Shard:
+    def __init__(self, fragment: Fragment, context: Context) -> None:
+        self._fragment = fragment
+        self._context = context
+        self._graph = Graph(fragment.plan, context, lambda batch: None)
+        self._ports: dict[int, Vertex] = {
+            vertex.node.exchange: vertex
+            for vertex in self._graph.vertices
+            if isinstance(vertex.node, Received)
+        }
+        self._frontiers = [NEVER] * len(fragment.exchanges)
+
+    def step(
+        self, inputs: Mapping[int, Batch], frontiers: Mapping[int, int], present: Present
+    ) -> list[Batch]:
+        """Take a batch from each exchange; what each output gives."""
+        self._context.beginning = present.beginning
+        self._context.sources[:] = present.sources.values()
+        self._feed(inputs, frontiers)
+        for exchange, vertex in self._ports.items():
+            self._graph.push(vertex, Batch.empty(vertex.node.types, frontiers[exchange]))
+        return self._given()
+
+    def _feed(self, inputs: Mapping[int, Batch], frontiers: Mapping[int, int]) -> None:
+        """Slice by slice in order of time, whichever input is furthest behind first."""
+        waiting = {exchange: _in_order(batch) for exchange, batch in inputs.items() if len(batch)}
+        read = dict.fromkeys(waiting, 0)
+        while waiting:
+            exchange = min(waiting, key=lambda e: int(waiting[e].start[read[e]]))
+            batch, first = waiting[exchange], read[exchange]
+            stop = min(first + SLICE_ROWS, len(batch))
+            reached = min(int(batch.start[stop - 1]), frontiers[exchange])
+            self._graph.push(self._ports[exchange], part(batch, first, stop).up_to(reached))
+            read[exchange] = stop
+            if stop == len(batch):
+                del waiting[exchange]
+
+    def _given(self) -> list[Batch]:
+        root = self._graph.root.operator
+        assert isinstance(root, OutputsOperator)
+        given = []
+        for port, batches in enumerate(root.taken()):
+            types = self._fragment.plan.sources[port].types
+            nothing = Batch.empty(types, self._frontiers[port])
+            batch = merged([nothing, *batches])
+            self._frontiers[port] = max(self._frontiers[port], batch.frontier)
+            given.append(batch)
+        return given
+
+    def errors(self) -> list[Error]:
+        """The rows that could not be evaluated since the last time."""
+        found = list(self._context.errors)
+        self._context.errors.clear()
+        return found
+
+    def save(self) -> State:
+        return {
+            "operators": self._graph.save(),
+            "frontiers": list(self._frontiers),
+            "beginning": self._context.beginning,
+            "sources": list(self._context.sources),
+        }
+
+    def restore(self, state: State) -> None:
+        self._context.beginning = state["beginning"]
+        self._context.sources[:] = state["sources"]
+        self._graph.restore(state["operators"])
+        self._frontiers = list(state["frontiers"])
+
+
+def _in_order(batch: Batch) -> Batch:
+    if (batch.start[1:] >= batch.start[:-1]).all():
+        return batch
+    return batch.take(np.argsort(batch.start, kind="stable")).gathered()
+
+
+def leaf_frontiers(leaves: Fragment, sources: Mapping[str, int]) -> dict[int, int]:
+    """How far each exchange of the leaves has come, if its sources have come so far."""
+    graph = Graph(leaves.plan, Context(), lambda batch: None)
+    for stream, vertices in graph.sources.items():
+        for vertex in vertices:
+            graph.push(vertex, Batch.empty(vertex.node.types, sources.get(stream, INFINITY)))
+    root = graph.root.operator
+    assert isinstance(root, OutputsOperator)
+    given = root.taken()
+    return {
+        exchange.number: given[exchange.port][-1].frontier if given[exchange.port] else NEVER
+        for exchange in leaves.exchanges
+    }

@@ -1,0 +1,35 @@
+"""A Spark session that suits this work: as many partitions as cores, no page, quiet logs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def local_spark(master: str = "local[*]") -> SparkSession:
+    """The active session, or a new one on this machine."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    builder = SparkSession.builder.master(master).appName("millstream")
+    for name, value in _SETTINGS.items():
+        builder = builder.config(name, value)
+    cores = os.cpu_count() or 1
+    return builder.config("spark.sql.shuffle.partitions", str(cores)).getOrCreate()

@@ -1,0 +1,33 @@
+"""Every query text of the oracle has the answer of the definition when its plan is cut.
+
+The usual run tries a few schedules of each; MILLSTREAM_EXAMPLES=300 tries so many.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from local.schedule_agreement import Trial, expected_of
+from oracle.agreement import Bench
+from oracle.judged_streams import DERIVED, STREAMS
+from oracle.random_streams import Tape
+from oracle.test_query_texts import TEXTS
+from spark.fragment_agreement import check
+
+TRIALS = int(os.environ.get("MILLSTREAM_EXAMPLES") or 2)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench(STREAMS, DERIVED)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=TEXTS)
+def test_text_in_fragments(bench: Bench, text: str) -> None:
+    expected = expected_of(bench, text)
+    random = Random(text)
+    for _ in range(TRIALS):
+        check(expected, Trial(Tape(random.randbytes(400))))
