@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Connector, RegisteredQuery
@@ -26,8 +25,10 @@ from millstream.values import to_arrow
 
 if TYPE_CHECKING:
     from millstream.local.running import Running
+    from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
+    from millstream.spark.tasks import Work
 
 
 class Query:
@@ -121,8 +122,11 @@ class Query:
             )
         self._check_registered()
         inputs = self._session._inputs(self.plan)
-        if self._session.engine == "reference":
-            return self._run_reference(inputs)
+        match self._session.engine:
+            case "reference":
+                return self._run_reference(inputs)
+            case "spark":
+                return self._run_spark(inputs)
         return self._run_local(inputs)
 
     def _run_reference(self, inputs: Mapping[str, Records]) -> pa.Table:
@@ -134,20 +138,32 @@ class Query:
         return self._final(elements)
 
     def _run_local(self, inputs: Mapping[str, Records]) -> pa.Table:
-        from millstream.local import answers, bounded
+        from millstream.local import bounded
 
         context = self._context()
         batch = bounded.answer(self.physical_plan, context, inputs)
         self._note_errors(context.errors)
+        return self._answer_table(batch, context.beginning)
+
+    def _run_spark(self, inputs: Mapping[str, Records]) -> pa.Table:
+        from millstream.spark import bounded
+
+        outcome = bounded.answer(self._session.spark, self._work(self.physical_plan), inputs)
+        self._note_errors(outcome.errors)
+        return self._answer_table(outcome.answer, outcome.present.beginning)
+
+    def _answer_table(self, batch: Batch, beginning: int) -> pa.Table:
+        """The whole answer of a finished run, in normal form and in order."""
+        from millstream.local import answers
+
+        schema, domain = self.plan.schema, self.plan.domain
         if self.emit == "CHANGES":
-            return answers.changes_table(
-                self.plan.schema, self.plan.domain, answers.in_order(batch)
-            )
-        batch = answers.normal_form(answers.cropped(batch, context.beginning))
+            return answers.changes_table(schema, domain, answers.in_order(batch))
+        batch = answers.normal_form(answers.cropped(batch, beginning))
         granule = given_anew(self.plan)
         if granule is not None:
             batch = answers.cut(batch, granule)
-        return answers.final_table(self.plan.schema, self.plan.domain, batch)
+        return answers.final_table(schema, domain, batch)
 
     @cached_property
     def physical_plan(self) -> PhysicalPlan:
@@ -162,6 +178,16 @@ class Query:
 
         catalog = self._session.catalog
         return Context(catalog.functions, catalog.aggregates, draws=Draws(self._seed))
+
+    def _work(self, plan: PhysicalPlan) -> Work:
+        """The plan as Spark's tasks know it, with a shard for each of them."""
+        from millstream.spark.fragments import fragments_of
+        from millstream.spark.tasks import Work
+
+        catalog, places = self._session.catalog, self._session.spark.sparkContext.defaultParallelism
+        return Work(
+            fragments_of(plan), places, places, catalog.functions, catalog.aggregates, self._seed
+        )
 
     def start(
         self,
@@ -208,19 +234,28 @@ class Query:
             bag = reference.answer(instant)
             self._note_errors(reference.errors)
             return _table(self.plan.schema, sorted(bag.elements(), key=row_key))
-        return self._local_snapshot(inputs, instant)
+        return self._snapshot(inputs, instant)
 
-    def _local_snapshot(self, inputs: Mapping[str, Records], instant: int) -> pa.Table:
-        from millstream.local import answers, bounded
+    def _snapshot(self, inputs: Mapping[str, Records], instant: int) -> pa.Table:
+        from millstream.local.answers import snapshot_table
         from millstream.optimizer.choice import choose
 
-        context = self._context()
         plan = choose(self.plan, emit="ELEMENTS")  # whatever the approach: nothing may wait
-        batch = bounded.answer_at(plan, context, inputs, instant)
-        self._note_errors(context.errors)
-        if instant < context.beginning:
-            batch = batch.take(np.empty(0, np.int64))
-        return answers.snapshot_table(self.plan.schema, batch)
+        until = {name: records.until(instant) for name, records in inputs.items()}
+        if self._session.engine == "spark":
+            from millstream.spark import bounded as on_spark
+
+            outcome = on_spark.answer(self._session.spark, self._work(plan), until, instant + 1)
+            batch, beginning, errors = outcome.answer, outcome.present.beginning, outcome.errors
+        else:
+            from millstream.local import bounded
+
+            context = self._context()
+            batch = bounded.answer(plan, context, until, instant + 1)
+            beginning, errors = context.beginning, context.errors
+        self._note_errors(errors)
+        holds = (batch.start <= instant) & (instant < batch.end) & (beginning <= instant)
+        return snapshot_table(self.plan.schema, batch.where(holds))
 
     def note_state(self, state: str) -> None:
         self._entry.state = state

@@ -56,6 +56,10 @@ class Records:
         columns = [column.slice(first, stop - first) for column in self.columns]
         return Records(columns, self.start[first:stop], self.end[first:stop])
 
+    def until(self, instant: int) -> Records:
+        """Of records in order of time, those that start by an instant."""
+        return self.slice(0, int(np.searchsorted(self.start, instant, "right")))
+
     def in_order(self) -> Records:
         """By time, rows of one instant as they stand."""
         if (self.start[1:] >= self.start[:-1]).all():

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -36,7 +36,6 @@ from millstream.errors import (
     DataError,
     Diagnostic,
     MillstreamError,
-    NotYetError,
     ParseError,
     QueryError,
     did_you_mean,
@@ -57,6 +56,9 @@ from millstream.sql.binder import bind_query
 from millstream.sql.calls import is_free_name
 from millstream.sql.parser import parse
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Connect = Callable[..., Any]
 
 
@@ -71,6 +73,7 @@ class Session:
     first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
     `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
     does not know the end of a row waits for it) or "signed" (every end is an element of its own).
+    `spark` is a session of yours for the engine "spark".
     """
 
     def __init__(
@@ -80,12 +83,9 @@ class Session:
         strict: bool = False,
         on_error: str = "skip",
         approach: str = "hybrid",
+        spark: SparkSession | None = None,
     ) -> None:
-        if engine == "spark":
-            raise NotYetError(
-                f'engine "{engine}" is not built yet', help='use Session(engine="local")'
-            )
-        if engine not in ("local", "reference"):
+        if engine not in ("spark", "local", "reference"):
             raise QueryError(
                 f'engine "{engine}" does not exist', help='use Session(engine="local")'
             )
@@ -100,9 +100,17 @@ class Session:
         self.catalog = Catalog()
         self.queries: dict[str, Query] = {}
         self.clock = Clock()
+        self._spark = spark
         self._data: dict[str, Records] = {}
         self._live: dict[str, Feed | Reader] = {}
         self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None]] = {}
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """Your Spark session, or one on this machine that is started when it is first needed."""
+        from millstream.spark.starting import local_spark
+
+        return self._spark or local_spark()
 
     # --- streams ---------------------------------------------------------------------------------
 

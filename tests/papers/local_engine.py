@@ -41,7 +41,7 @@ def interval_elements(plan: Plan, inputs: Inputs) -> Iterable[Element]:
 
 def _elements(physical: PhysicalPlan, plan: Plan, inputs: Inputs, rows: int) -> Iterable[Element]:
     context = Context()
-    given = bounded.answer(physical, context, records_of(plan, inputs), rows)
+    given = bounded.answer(physical, context, records_of(plan, inputs), rows=rows)
     return elements_of(answers.cropped(given, context.beginning), plan.schema)
 
 

@@ -72,31 +72,16 @@ def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int
 
 
 def answer(
-    plan: PhysicalPlan, context: Context, inputs: Mapping[str, Records], rows: int = BATCH_ROWS
+    plan: PhysicalPlan,
+    context: Context,
+    inputs: Mapping[str, Records],
+    frontier: int = INFINITY,
+    rows: int = BATCH_ROWS,
 ) -> Batch:
-    """All that the plan gives over the whole inputs."""
+    """All that the plan gives over the inputs, when every source has come so far after them."""
     given: list[Batch] = [Batch.empty(plan.types, NEVER)]
     graph = Graph(plan, context, lambda batch: given.append(batch.gathered()))
     for _ in feed_batches(graph, inputs, rows):
         pass
-    finish(graph)
+    finish(graph, frontier)
     return merged(given)
-
-
-def answer_at(
-    plan: PhysicalPlan, context: Context, inputs: Mapping[str, Records], at: int
-) -> Batch:
-    """The elements that hold at an instant: what comes later does not matter."""
-    given: list[Batch] = [Batch.empty(plan.types, NEVER)]
-    until = {
-        name: r.slice(0, int(np.searchsorted(r.start, at, "right"))) for name, r in inputs.items()
-    }
-    graph = Graph(plan, context, lambda batch: given.append(_holding(batch, at).gathered()))
-    for _ in feed_batches(graph, until, BATCH_ROWS):
-        pass
-    finish(graph, at + 1)
-    return merged(given)
-
-
-def _holding(batch: Batch, at: int) -> Batch:
-    return batch.where((batch.start <= at) & (at < batch.end))

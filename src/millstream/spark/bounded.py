@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def answer(spark: SparkSession, work: Work, inputs: Mapping[str, Records]) -> Outcome:
-    """All that the plan gives over the whole inputs."""
-    step = Step(dict.fromkeys(inputs, Advance(INFINITY)), beginning=INFINITY)
+def answer(
+    spark: SparkSession, work: Work, inputs: Mapping[str, Records], frontier: int = INFINITY
+) -> Outcome:
+    """All that the plan gives over the inputs, when every source has come so far after them."""
+    step = Step(dict.fromkeys(inputs, Advance(frontier)), beginning=INFINITY)
     return run_batch(spark, work, step, leaves_of(spark, work, inputs, work.places))
