@@ -3,7 +3,8 @@
     compiled = compile_expression(expression, schema, functions)
     values, failed = compiled.evaluate(columns, length)
 
-Computed by Arrow or NumPy wherever one of them can mean the same. The rest is evaluated by the
+Numbers without NULLs are computed by NumPy alone (`formulas`), as long as nothing can go wrong.
+Else Arrow and NumPy compute wherever one of them can mean the same. The rest is evaluated by the
 reference, once for each distinct combination of the arguments in a batch (`by_distinct`):
 
 - `ascii`, `chr`, `crc32`, `initcap`, `md5`, `sha2`, `translate`; `rlike` unless its pattern means

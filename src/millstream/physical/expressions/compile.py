@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from millstream.logical import functions
@@ -91,17 +90,10 @@ class Compiled:
 
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> Vector:
         """The values for a batch; of the columns only those at `inputs` are looked at."""
-        if isinstance(self._root, Constant):
-            return Vector(self._root.repeated(length))
-        vector = self._root.run(Frame(columns, length))
-        if vector.failed is not None and not vector.failed.any():
-            return Vector(vector.values)
-        return vector
+        return self._root.rows(Frame(columns, length))
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> tuple[Mask, Mask | None]:
         """Of a condition: where it is TRUE, and the rows that failed."""
-        if isinstance(self._root, Constant):
-            return np.full(length, self._root.plain is True), None
         return self._root.mask(Frame(columns, length))
 
     def message(self, row: Row) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -157,7 +158,7 @@ def remainder(x: Array, y: Any) -> Array:
     times faster than it takes FMOD."""
     multiple = x // y
     multiple *= y
-    rest: Array = x - multiple
+    rest: Array = np.subtract(x, multiple, multiple)
     if len(x) and x.min() < 0:
         rest -= y * ((rest != 0) & (x < 0))
     return rest
@@ -248,7 +249,7 @@ class Program:
             (position, _DTYPES[type], limits.get(position)) for position, type in columns.items()
         ]
         self._constants: list[Any] = []
-        self._steps: list[tuple[Function, tuple[int, ...]]] = []
+        self._steps: list[tuple[Function, _Picker]] = []
         places: dict[Formula, int] = {}
         parts = _parts(formula)
         first = len(columns)
@@ -260,9 +261,9 @@ class Program:
                 self._constants.append(part.value)
         for part in parts:
             if isinstance(part, Step):
-                operands = tuple(places[operand] for operand in part.operands)
+                operands = (*part.operands, *_memory(part, parts))
                 places[part] = first + len(self._constants) + len(self._steps)
-                self._steps.append((part.function, operands))
+                self._steps.append((part.function, _picker([places[o] for o in operands])))
         self._quiet = any(isinstance(p, Step) and is_floating(p.type) for p in parts)
 
     def over(self, columns: Sequence[pa.Array]) -> Array | None:
@@ -283,9 +284,19 @@ class Program:
             return self._computed(values)
 
     def _computed(self, values: list[Array]) -> Array:
-        for function, operands in self._steps:
-            values.append(function(*[values[place] for place in operands]))
+        for function, pick in self._steps:
+            values.append(function(*pick(values)))
         return values[-1]
+
+
+_Picker: TypeAlias = Callable[[list[Array]], Sequence[Array]]
+
+
+def _picker(places: list[int]) -> _Picker:
+    """What gives the values at some places; this is the quickest way in Python."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1))
 
 
 def _numbers(column: pa.Array, dtype: np.dtype[Any]) -> Array:
@@ -308,6 +319,15 @@ def _parts(formula: Formula) -> list[Formula]:
 
     visit(formula)
     return list(found)
+
+
+def _memory(step: Step, parts: list[Formula]) -> list[Step]:
+    """An operand whose memory can take the result, as it is of no other use."""
+    if not isinstance(step.function, np.ufunc):
+        return []
+    users = [operand for part in parts if isinstance(part, Step) for operand in part.operands]
+    free = [o for o in step.operands if isinstance(o, Step) and users.count(o) == 1]
+    return [operand for operand in free if operand.type == step.type][:1]
 
 
 def _columns(formula: Formula) -> dict[int, pa.DataType]:

@@ -97,6 +97,13 @@ class Node(ABC):
     def run(self, frame: Frame) -> Vector:
         """Its values for all rows of the frame."""
 
+    def rows(self, frame: Frame) -> Vector:
+        """Its values as an array in any case; `failed` only where some row did."""
+        vector = self.run(frame)
+        if vector.failed is not None and not vector.failed.any():
+            return Vector(vector.values)
+        return vector
+
     def mask(self, frame: Frame) -> tuple[Mask, Mask | None]:
         """Where a condition is TRUE, and the rows that failed."""
         values, failed = self.run(frame)
@@ -128,11 +135,14 @@ class Constant(Node):
     def run(self, frame: Frame) -> Vector:
         return self._vector
 
-    def repeated(self, length: int) -> pa.Array:
-        """The value so many times; kept for batches of the same length or shorter ones."""
-        if len(self._repeated) < length:
-            self._repeated = as_array(self.scalar, length)
-        return self._repeated.slice(0, length)
+    def rows(self, frame: Frame) -> Vector:
+        """Kept for batches of the same length or shorter ones."""
+        if len(self._repeated) < frame.length:
+            self._repeated = as_array(self.scalar, frame.length)
+        return Vector(self._repeated.slice(0, frame.length))
+
+    def mask(self, frame: Frame) -> tuple[Mask, Mask | None]:
+        return np.full(frame.length, self.plain is True), None
 
 
 class Failing(Node):

@@ -37,19 +37,21 @@ class Source(PhysicalPlan):
         return Pattern.WEAKEST if self.ordered else Pattern.WEAK
 
     def open(self, context: Context) -> Operator:
-        return SourceOperator(context)
+        return SourceOperator(context, self.ordered)
 
 
 class SourceOperator(Operator):
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, ordered: bool) -> None:
         self._context = context
+        self._ordered = ordered
         self._number = len(context.sources)
         context.sources.append(NEVER)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         context = self._context
         if len(batch):
-            context.beginning = min(context.beginning, int(batch.start.min()))
+            earliest = batch.start[0] if self._ordered else batch.start.min()
+            context.beginning = min(context.beginning, int(earliest))
         context.sources[self._number] = max(context.sources[self._number], batch.frontier)
         return [batch]
 
