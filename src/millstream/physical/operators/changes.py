@@ -18,7 +18,7 @@ import numpy as np
 
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State
-from millstream.physical.multisets import Multisets
+from millstream.physical.net_changes import NetChanges
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 
@@ -41,43 +41,34 @@ class Changes(PhysicalPlan):
 class ChangesOperator(Operator):
     def __init__(self, node: Changes, context: Context) -> None:
         self._context = context
-        self._types = node.types
-        self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
+        self._net = NetChanges(node.types, ordered=node.input.pattern is Pattern.WEAKEST)
+        self._nothing = Batch.empty(node.types, NEVER)
         self._frontier = NEVER
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        self._multiset.forget()
-        self._multiset.add(0, batch)
-        if batch.frontier <= self._frontier:
-            return []
+        if batch.frontier <= self._frontier or self._context.beginning >= batch.frontier:
+            self._net.add(batch)
+            return [self._nothing.up_to(batch.frontier)]
         self._frontier = batch.frontier
-        if self._context.beginning >= batch.frontier:
-            return [Batch.empty(self._types, batch.frontier)]
-        steps, _ = self._multiset.due(batch.frontier, self._context.beginning)
-        if not len(steps):
-            return [Batch.empty(self._types, batch.frontier)]
-        net = np.add.reduceat(steps.delta, steps.bounds[:-1])
-        index = np.flatnonzero(net)
-        index = index[np.argsort(steps.step_time[index], kind="stable")]
-        start = steps.step_time[index]
-        rows = self._multiset.rows(steps.step_code[index])
-        return [Batch(rows, start, np.full(len(start), INFINITY), net[index], batch.frontier)]
+        rows, start, net = self._net.due(batch, self._context.beginning)
+        end = np.full(len(start), INFINITY)
+        return [Batch(rows, start, end, net, batch.frontier)]
 
     @property
     def rows(self) -> int:
-        return self._multiset.size
+        return len(self._net)
 
     @property
     def nbytes(self) -> int:
-        return self._multiset.nbytes
+        return self._net.nbytes
 
     @property
     def touched(self) -> int:
-        return self._multiset.touched
+        return self._net.touched
 
     def save(self) -> State:
-        return {"multiset": self._multiset.save(), "frontier": self._frontier}
+        return {"net": self._net.save(), "frontier": self._frontier}
 
     def restore(self, state: State) -> None:
-        self._multiset.restore(state["multiset"])
+        self._net.restore(state["net"])
         self._frontier = state["frontier"]

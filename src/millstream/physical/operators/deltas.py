@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from millstream.physical.batch import NEVER, Batch, State
-from millstream.physical.multisets import Multisets
+from millstream.physical.net_changes import NetChanges
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 
@@ -39,41 +39,35 @@ class Deltas(PhysicalPlan):
 class DeltasOperator(Operator):
     def __init__(self, node: Deltas) -> None:
         self._sign = -1 if node.gone else 1
-        self._types = node.types
-        self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
+        self._net = NetChanges(node.types, ordered=node.input.pattern is Pattern.WEAKEST)
         self._frontier = NEVER
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        self._multiset.forget()
-        self._multiset.add(0, batch)
         if batch.frontier <= self._frontier:
+            self._net.add(batch)
             return []
         self._frontier = batch.frontier
-        steps, _ = self._multiset.due(batch.frontier)
-        if not len(steps):
-            return [Batch.empty(self._types, batch.frontier)]
-        net = np.add.reduceat(steps.delta, steps.bounds[:-1]) * self._sign
-        index = np.flatnonzero((net > 0) & (steps.step_time > NEVER))
-        index = index[np.argsort(steps.step_time[index], kind="stable")]
-        start = steps.step_time[index]
-        rows = self._multiset.rows(steps.step_code[index])
-        return [Batch(rows, start, start + 1, net[index], batch.frontier)]
+        rows, start, net = self._net.due(batch)
+        index = ((net * self._sign > 0) & (start > NEVER)).nonzero()[0]
+        start = start[index]
+        net = np.abs(net[index])
+        return [Batch(rows.take(index), start, start + 1, net, batch.frontier)]
 
     @property
     def rows(self) -> int:
-        return self._multiset.size
+        return len(self._net)
 
     @property
     def nbytes(self) -> int:
-        return self._multiset.nbytes
+        return self._net.nbytes
 
     @property
     def touched(self) -> int:
-        return self._multiset.touched
+        return self._net.touched
 
     def save(self) -> State:
-        return {"multiset": self._multiset.save(), "frontier": self._frontier}
+        return {"net": self._net.save(), "frontier": self._frontier}
 
     def restore(self, state: State) -> None:
-        self._multiset.restore(state["multiset"])
+        self._net.restore(state["net"])
         self._frontier = state["frontier"]
