@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.physical.arrays import larger
 from millstream.physical.batch import Ints
 
 
 class Slots:
-    """The places below a capacity that are not in use."""
+    """The places below a capacity that are not in use. What is taken back first is given out first:
+    places that are used for as long as each other stay next to each other.
+
+    >>> slots = Slots(4)
+    >>> slots.take(3).tolist()
+    [0, 1, 2]
+    >>> slots.release(np.array([1, 0]))
+    >>> slots.take(2).tolist(), slots.used
+    ([3, 1], 3)
+    """
 
     def __init__(self, capacity: int = 64) -> None:
         self.capacity = capacity
-        self._free = np.arange(capacity)
+        self._free = np.arange(capacity, dtype=np.int32)  # around the end, from `head` on
+        self._head = 0
         self._count = capacity
 
     @property
@@ -29,28 +38,37 @@ class Slots:
         return max(0, count - self._count)
 
     def grow(self, capacity: int) -> None:
-        new = np.arange(self.capacity, capacity)
+        self._set_free(np.append(self._pending(), np.arange(self.capacity, capacity)), capacity)
+
+    def _set_free(self, free: Ints, capacity: int) -> None:
         self.capacity = capacity
-        self.release(new)
+        self._free = np.zeros(capacity, np.int32)
+        self._free[: len(free)] = free
+        self._head, self._count = 0, len(free)
+
+    def _places(self, first: int, count: int) -> Ints:
+        places = np.arange(self._head + first, self._head + first + count)
+        places[places >= self.capacity] -= self.capacity
+        return places
+
+    def _pending(self) -> Ints:
+        return self._free[self._places(0, self._count)].astype(np.int64)
 
     def take(self, count: int) -> Ints:
+        taken = self._free[self._places(0, count)].astype(np.int64)
+        self._head = (self._head + count) % self.capacity
         self._count -= count
-        return self._free[self._count : self._count + count].copy()
+        return taken
 
     def release(self, slots: Ints) -> None:
-        stop = self._count + len(slots)
-        if len(self._free) < stop:
-            more = larger(len(self._free), stop) - len(self._free)
-            self._free = np.append(self._free, np.zeros(more, np.int64))
-        self._free[self._count : stop] = slots
-        self._count = stop
+        self._free[self._places(self._count, len(slots))] = slots
+        self._count += len(slots)
 
     def in_use(self) -> Ints:
         used = np.ones(self.capacity, np.bool_)
-        used[self._free[: self._count]] = False
+        used[self._pending()] = False
         return np.flatnonzero(used)
 
     def occupy(self, slots: Ints) -> None:
         """These are in use and no others."""
-        self._free = np.setdiff1d(np.arange(self.capacity), slots)
-        self._count = len(self._free)
+        self._set_free(np.setdiff1d(np.arange(self.capacity), slots), self.capacity)

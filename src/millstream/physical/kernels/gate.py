@@ -8,67 +8,62 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+# The columns of a row and of a group, together in memory.
+COUNT, FOLLOWING, LEADING, END = 0, 1, 2, 3
+ROW_WIDTH = 4
+COVER, FIRST, SIZE = 0, 1, 2
+GROUP_WIDTH = 3
+
 
 @njit(cache=True)
 def swing(
-    groups: Ints,
+    codes: Ints,
     times: Ints,
     ports: Ints,
     deltas: Ints,
     ids: Ints,
     bounds: Ints,
-    cover: Ints,
-    count: Ints,
-    first: Ints,
-    size: Ints,
-    following: Ints,
-    leading: Ints,
+    groups: Ints,
+    rows: Ints,
     covered_passes: bool,
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Go through the steps of each group: events of port 0 change how often row `ids` is there, of
+    """Go through the steps of groups: events of port 0 change how often row `ids` is there, of
     port 1 by how much the group is covered.
 
-    The size[g] rows of group g that are there are a list from first[g] through following (and back
-    through leading). Gives the rows, times and changes of what passes, and the rows that went.
+    The rows of a group that are there are a list from FIRST through FOLLOWING (and back through
+    LEADING), SIZE of them. Gives the rows, times and changes of what passes, and the rows that
+    went.
     """
-    room = 2 * len(groups) + 16
-    rows = np.empty(room, np.int64)
-    when = np.empty(room, np.int64)
-    change = np.empty(room, np.int64)
-    gone = np.empty(len(groups), np.int64)
+    room = 2 * len(codes) + 16
+    passed = np.empty((3, room), np.int64)
+    gone = np.empty(len(codes), np.int64)
     step, length, went = 0, 0, 0
     while True:
         step, length, went = _swing_steps(
-            groups, times, ports, deltas, ids, bounds,
-            cover, count, first, size, following, leading, covered_passes,
-            rows, when, change, gone, step, length, went,
+            codes, times, ports, deltas, ids, bounds, groups, rows, covered_passes,
+            passed, gone, step, length, went,
         )  # fmt: skip
         if step == len(bounds) - 1:
-            return rows[:length], when[:length], change[:length], gone[:went]
+            return passed[0, :length], passed[1, :length], passed[2, :length], gone[:went]
         # No loop may assign its own arrays anew: that makes it several times slower.
-        needed = length + 2 * (bounds[step + 1] - bounds[step]) + size[groups[bounds[step]]]
-        room = max(2 * room, needed)
-        rows, when, change = _larger(rows, room), _larger(when, room), _larger(change, room)
+        needed = length + 2 * (bounds[step + 1] - bounds[step]) + groups[codes[bounds[step]], SIZE]
+        larger = np.empty((3, max(2 * passed.shape[1], needed)), np.int64)
+        larger[:, :length] = passed[:, :length]
+        passed = larger
 
 
 @njit(cache=True)
 def _swing_steps(
-    groups: Ints,
+    codes: Ints,
     times: Ints,
     ports: Ints,
     deltas: Ints,
     ids: Ints,
     bounds: Ints,
-    cover: Ints,
-    count: Ints,
-    first: Ints,
-    size: Ints,
-    following: Ints,
-    leading: Ints,
-    covered_passes: bool,
+    groups: Ints,
     rows: Ints,
-    when: Ints,
-    change: Ints,
+    covered_passes: bool,
+    passed: Ints,
     gone: Ints,
     step: int,
     length: int,
@@ -77,59 +72,65 @@ def _swing_steps(
     """From one step on, until there may be no room for what the next one gives."""
     while step < len(bounds) - 1:
         begin, stop = bounds[step], bounds[step + 1]
-        group, time = groups[begin], times[begin]
-        if length + 2 * (stop - begin) + size[group] > len(rows):
+        group, time = codes[begin], times[begin]
+        if length + 2 * (stop - begin) + groups[group, SIZE] > passed.shape[1]:
             break
-        was_open = (cover[group] > 0) == covered_passes
+        was_open = (groups[group, COVER] > 0) == covered_passes
         for i in range(begin, stop):
             if ports[i] == 1:
-                cover[group] += deltas[i]
-        is_open = (cover[group] > 0) == covered_passes
+                groups[group, COVER] += deltas[i]
+        is_open = (groups[group, COVER] > 0) == covered_passes
         if was_open and not is_open:
-            row = first[group]
-            while row >= 0:
-                rows[length], when[length], change[length] = row, time, -count[row]
-                length += 1
-                row = following[row]
+            length = _pass_all(groups[group, FIRST], time, -1, rows, passed, length)
         for sign in (1, -1):  # first what comes: so nothing goes that is not there
             for i in range(begin, stop):
                 if ports[i] == 1 or deltas[i] * sign <= 0:
                     continue
                 row = ids[i]
                 if was_open and is_open:
-                    rows[length], when[length], change[length] = row, time, deltas[i]
+                    passed[0, length], passed[1, length], passed[2, length] = row, time, deltas[i]
                     length += 1
-                before = count[row]
-                count[row] = before + deltas[i]
-                if before == 0 and count[row] != 0:
-                    size[group] += 1
-                    following[row] = first[group]
-                    leading[row] = -1
-                    if first[group] >= 0:
-                        leading[first[group]] = row
-                    first[group] = row
-                elif before != 0 and count[row] == 0:
+                before = rows[row, COUNT]
+                rows[row, COUNT] = before + deltas[i]
+                if before == 0:
+                    _link(row, group, groups, rows)
+                elif rows[row, COUNT] == 0:
+                    _unlink(row, group, groups, rows)
                     gone[went] = row
                     went += 1
-                    size[group] -= 1
-                    if leading[row] >= 0:
-                        following[leading[row]] = following[row]
-                    else:
-                        first[group] = following[row]
-                    if following[row] >= 0:
-                        leading[following[row]] = leading[row]
         if is_open and not was_open:
-            row = first[group]
-            while row >= 0:
-                rows[length], when[length], change[length] = row, time, count[row]
-                length += 1
-                row = following[row]
+            length = _pass_all(groups[group, FIRST], time, 1, rows, passed, length)
         step += 1
     return step, length, went
 
 
 @njit(cache=True)
-def _larger(array: Ints, room: int) -> Ints:
-    larger = np.empty(room, np.int64)
-    larger[: len(array)] = array
-    return larger
+def _pass_all(row: int, time: int, sign: int, rows: Ints, passed: Ints, length: int) -> int:
+    while row >= 0:
+        passed[0, length], passed[1, length] = row, time
+        passed[2, length] = sign * rows[row, COUNT]
+        length += 1
+        row = rows[row, FOLLOWING]
+    return length
+
+
+@njit(cache=True)
+def _link(row: int, group: int, groups: Ints, rows: Ints) -> None:
+    first = groups[group, FIRST]
+    groups[group, SIZE] += 1
+    rows[row, FOLLOWING], rows[row, LEADING] = first, -1
+    if first >= 0:
+        rows[first, LEADING] = row
+    groups[group, FIRST] = row
+
+
+@njit(cache=True)
+def _unlink(row: int, group: int, groups: Ints, rows: Ints) -> None:
+    following, leading = rows[row, FOLLOWING], rows[row, LEADING]
+    groups[group, SIZE] -= 1
+    if leading >= 0:
+        rows[leading, FOLLOWING] = following
+    else:
+        groups[group, FIRST] = following
+    if following >= 0:
+        rows[following, LEADING] = leading

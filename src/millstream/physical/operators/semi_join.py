@@ -122,9 +122,14 @@ class Gated:
     def _forget_keys(self) -> None:
         if not self.sides.keys.is_stale:
             return
-        live = [gate.live_groups() for gate in self.gates if gate is not None]
-        live += [area.live_codes() + 1 for area in self.sides.areas]
-        groups = np.unique(np.concatenate([[0], *live]))
+        live = np.zeros(self.sides.keys.count + 1, np.bool_)
+        live[0] = True
+        for area in self.sides.areas:
+            live[area.live_codes() + 1] = True
+        for gate in self.gates:
+            if gate is not None:
+                gate.mark_live(live)
+        groups = np.flatnonzero(live)
         codes = self.sides.keys.keep(groups[1:] - 1)
         self.sides.renumber(codes)
         by_group = np.append(np.append(0, codes[:-1] + 1), 0)
