@@ -6,7 +6,7 @@ choose the state). Equal parts of a plan are one part with several consumers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -162,8 +162,7 @@ class _Chooser:
     ) -> PhysicalPlan:
         """The input of a window, each element one granule (K §12.3.2 and §12.3.3)."""
         chosen = self.node(plan.input)
-        chronons = plan.granule == 1 and lives_one_instant(plan.input)
-        if chronons and chosen.pattern is not Pattern.STRICT:
+        if plan.granule == 1 and _comes_by_instants(plan.input, chosen):
             return chosen
         return Split(chosen, plan.granule)
 
@@ -201,6 +200,22 @@ class _Chooser:
             ),
         )
         return OuterJoin(left, right, outer, plan.schema, keys, condition)
+
+
+def _comes_by_instants(plan: Plan, chosen: PhysicalPlan) -> bool:
+    """Whether rows come as an element for each instant in which they hold: where they are settled,
+    instants that follow each other are one element, and RSTREAM is its input as it is."""
+    settled = any(getattr(node, "form", None) is Form.INTERVALS for node in _nodes(chosen))
+    whole = any(isinstance(node, logical.Rstream) for node in plan.walk())
+    if settled or whole or chosen.pattern is Pattern.STRICT:
+        return False
+    return lives_one_instant(plan)
+
+
+def _nodes(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:
+    yield plan
+    for child in plan.inputs:
+        yield from _nodes(child)
 
 
 def _expressions(plan: Plan) -> list[Expression]:
