@@ -124,7 +124,7 @@ def measure(
         share = workload if contender.SHARE == 1 else workload.share(contender.SHARE)
         forms = contender.FORMS[workload.name]
         prepared = contender.prepare(share) if forms else None
-        for form in forms if all_forms else forms[:1]:
+        for form in [f for f in forms if all_forms or f is forms[0] or f.always]:
             runs.append(_Run(contender, Entry(contender.NAME, form, share.rows), prepared, share))
     for _ in range(repeat):
         for run in runs:

@@ -12,9 +12,11 @@ class Form:
     """`run` takes what the contender prepared and gives its own kind of answer.
 
     A form that is not `exact` answers a smaller question, as people usually do there; its answer is
-    not compared.
+    not compared. One that is `always` timed is not the fastest but tells something of its own: what
+    the plain query costs, or the same query on rows as they arrive.
     """
 
     name: str
     run: Callable[[Any], Any]
     exact: bool = True
+    always: bool = False

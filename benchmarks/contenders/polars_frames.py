@@ -7,6 +7,7 @@ Where Polars' streaming engine is quicker than its usual one, it is used.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,7 @@ import pyarrow as pa
 from polars import col
 
 from benchmarks.contenders.form import Form
-from benchmarks.workloads import INFINITY, WINDOW, Workload
+from benchmarks.workloads import BATCH, INFINITY, WINDOW, Workload
 
 NAME = "Polars"
 SHARE = 1.0
@@ -177,21 +178,36 @@ def antijoin_asof(streams: Frames) -> pl.DataFrame:
 NOW = {"valid_from": col.t, "valid_to": col.t + 1}
 
 
-def filter_rows(streams: Frames) -> pl.DataFrame:
-    kept = streams["S"].filter((col.k % 10 == 3) & (col.v > 0.5))
-    return kept.select("k", "v", **NOW).collect(engine="streaming")
+def filter_rows(stream: pl.LazyFrame) -> pl.LazyFrame:
+    return stream.filter((col.k % 10 == 3) & (col.v > 0.5)).select("k", "v", **NOW)
 
 
-def map_rows(streams: Frames) -> pl.DataFrame:
+def map_rows(stream: pl.LazyFrame) -> pl.LazyFrame:
     columns = {"x": col.k * 2 + 1, "y": col.v * 0.89, "z": col.v * col.v + col.k}
-    return streams["S"].select(**columns, **NOW).collect(engine="streaming")
+    return stream.select(**columns, **NOW)
+
+
+def _at_once_and_in_batches(query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> list[Form]:
+    """The query over all rows, and over one batch after the other as they would arrive."""
+
+    def at_once(streams: Frames) -> pl.DataFrame:
+        return query(streams["S"]).collect(engine="streaming")
+
+    def in_batches(streams: Frames) -> pl.DataFrame:
+        batches = streams["S"].collect().iter_slices(BATCH)
+        return pl.concat([query(batch.lazy()).collect() for batch in batches], rechunk=False)
+
+    return [
+        Form("lazy frame", at_once),
+        Form(f"batches of {BATCH:,}", in_batches, always=True),
+    ]
 
 
 FORMS = {
     "join": [
         Form("buckets by hand", join_buckets),
         Form("two ranges", join_ranges),
-        Form("join and filter", join_plain),
+        Form("join and filter", join_plain, always=True),
     ],
     "aggregate": [
         Form("arrivals and expiries", aggregate_events),
@@ -202,6 +218,6 @@ FORMS = {
     "antijoin": [Form("last and next", antijoin_fill), Form("ASOF joins", antijoin_asof)],
     "rows": [Form("rolling sum", rows_rolling)],
     "join3": [Form("buckets by hand", join3_buckets)],
-    "filter": [Form("lazy frame", filter_rows)],
-    "map": [Form("lazy frame", map_rows)],
+    "filter": _at_once_and_in_batches(filter_rows),
+    "map": _at_once_and_in_batches(map_rows),
 }

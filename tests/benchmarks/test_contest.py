@@ -113,6 +113,26 @@ def test_wrong_answers_and_absent_contenders_are_told() -> None:
     assert text(outcome).splitlines()[-1].split() == ["Absent", "not", "there"]
 
 
+class Several(Cheat):
+    FORMS = {
+        "distinct": [
+            Form("fastest", lambda _: pieces((1, 1, 2))),
+            Form("slower", lambda _: pieces((1, 1, 2))),
+            Form("plain", lambda _: pieces((1, 1, 2)), always=True),
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("all_forms", "shown"),
+    [(False, ["fastest", "plain"]), (True, ["fastest", "slower", "plain"])],
+)
+def test_which_forms_are_timed(all_forms: bool, shown: list[str]) -> None:
+    workload = WORKLOADS["distinct"](0.001)
+    outcome = measure(workload, [Several()], repeat=1, all_forms=all_forms)
+    assert [entry.form.name for entry in outcome.entries] == shown
+
+
 def test_the_command_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "measured.json"
     options = ["filter", "--size", "0.001", "--repeat", "1", "--contender", "Polars"]
