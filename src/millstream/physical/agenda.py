@@ -30,8 +30,17 @@ class Agenda(ABC):
 
     def __init__(self, words: int) -> None:
         self.words = words
-        self.touched = 0  # events looked at so far
+        self._looked_at = 0
         self._nothing: Ints = np.empty((words + 1, 0), np.int64)
+
+    def _parts(self) -> Sequence[Agenda]:
+        """Agendas that hold some of the events."""
+        return ()
+
+    @property
+    def touched(self) -> int:
+        """How many events were looked at so far."""
+        return self._looked_at + sum(part.touched for part in self._parts())
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -101,7 +110,7 @@ class Queue(Agenda):
             return self._nothing
         taken = self._events[:, self._head : self._head + count].copy()
         self._head += count
-        self.touched += count
+        self._looked_at += count
         return taken
 
     def pending(self) -> list[Ints]:
@@ -136,7 +145,7 @@ class Calendar(Agenda):
         self._passed = NEVER + 1
         self._length = 0  # of all but the queue and what is near
 
-    def _parts(self) -> list[Agenda]:
+    def _parts(self) -> Sequence[Agenda]:
         return [self._queue] if self._near is None else [self._queue, self._near]
 
     def __len__(self) -> int:
@@ -172,7 +181,7 @@ class Calendar(Agenda):
         if not is_due.all():
             self._place(events[:, ~is_due])
             events = events[:, is_due]
-        self.touched += events.shape[1]
+        self._looked_at += events.shape[1]
         return events
 
     def _place(self, events: Ints) -> None:
@@ -227,16 +236,15 @@ class Calendar(Agenda):
 
     def due(self, frontier: int) -> Ints:
         self._passed = max(self._passed, frontier)
+        if not self._length and self._near is None:
+            return self._queue.due(frontier)
         taken, self._overdue = self._overdue, []
         if frontier > self._first_arrived or self._arrivals >= _FEW:
             taken.append(self._arrivals_due(frontier))
         if frontier > self._first:
             taken += self._due_partitions(frontier)
         self._length -= sum(events.shape[1] for events in taken)
-        for part in self._parts():
-            looked_at = part.touched
-            taken.append(part.due(frontier))
-            self.touched += part.touched - looked_at
+        taken += [part.due(frontier) for part in self._parts()]
         taken = [events for events in taken if events.shape[1]]
         if not taken:
             return self._nothing
@@ -251,7 +259,7 @@ class Calendar(Agenda):
         taken, first = [], NEVER
         for number in [n for n in self._partitions if n <= last]:
             events = _joined(self._partitions.pop(number))
-            self.touched += events.shape[1]
+            self._looked_at += events.shape[1]
             if number == last:
                 is_due = events[0] < frontier
                 events, left = events[:, is_due], events[:, ~is_due]

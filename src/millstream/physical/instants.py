@@ -12,7 +12,8 @@ def plus(instants: Ints, distance: int) -> Ints:
     """instants + distance, for a distance that is not negative."""
     if distance >= INFINITY:
         return np.full(len(instants), INFINITY)
-    return np.where(instants > INFINITY - distance, INFINITY, instants + distance)
+    later: Ints = np.minimum(instants, INFINITY - distance) + distance
+    return later
 
 
 def up(instants: Ints, granule: int) -> Ints:

@@ -25,7 +25,7 @@ from millstream.logical.plan import Schema
 from millstream.physical.areas.area import Area, Probing
 from millstream.physical.areas.calendar import Calendar, Closing
 from millstream.physical.areas.ring import Ring
-from millstream.physical.batch import Batch, Columns, Ints, Mask, State
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.evaluation import Condition, Evaluation
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import (
@@ -181,7 +181,7 @@ class Sides:
     def keep(self, port: int, codes: Ints, batch: Batch) -> None:
         """Put the elements that the other input may still meet into the area."""
         needed = (codes >= 0) & (batch.end > self.frontiers.each[1 - port])
-        index = np.flatnonzero(needed)
+        index = needed.nonzero()[0]
         if len(index) == len(codes):
             self.areas[port].insert(codes, batch)
         else:
@@ -252,7 +252,7 @@ class Pairs:
         return self.where(holds)
 
     def where(self, mask: Mask) -> Pairs:
-        index = np.flatnonzero(mask)
+        index = mask.nonzero()[0]
         if len(index) == len(self.mine):
             return self
         return Pairs(
@@ -270,7 +270,7 @@ class Pairs:
 
 class JoinOperator(Operator):
     def __init__(self, node: Join, context: Context) -> None:
-        self._types = node.types
+        self._nothing = Batch.empty(node.types, NEVER)
         self._sides = Sides(node.inputs, node.keys, node.condition, node.areas, context)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
@@ -282,7 +282,7 @@ class JoinOperator(Operator):
         joined = [found.batch(least) for found in pairs if len(found.mine)]
         sides.keep(port, codes, batch)
         sides.expire(port, batch.frontier)
-        return joined or [Batch.empty(self._types, least)]
+        return joined or [self._nothing.up_to(least)]
 
     @property
     def rows(self) -> int:

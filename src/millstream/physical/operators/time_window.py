@@ -50,15 +50,18 @@ class TimeWindowOperator(Operator):
         self._node = node
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        for_ever = batch.end == INFINITY
-        if for_ever.any() and batch.frontier == INFINITY:
-            now = batch.where(~for_ever)
-            return [merged([self._windowed(now), self._filled(batch.where(for_ever))])]
+        if batch.frontier == INFINITY:
+            for_ever = batch.end == INFINITY
+            if for_ever.any():
+                now = batch.where(~for_ever)
+                return [merged([self._windowed(now), self._filled(batch.where(for_ever))])]
         return [self._windowed(batch)]
 
     def _windowed(self, batch: Batch) -> Batch:
-        end = self.enter(plus(batch.start, self._node.size))
-        return batch.timed(self.enter(batch.start), end)
+        end = plus(batch.start, self._node.size)
+        if self._node.slide == self._node.granule:
+            return Batch(batch.columns, batch.start, end, batch.weight, batch.frontier)
+        return batch.timed(self.enter(batch.start), self.enter(end))
 
     def enter(self, start: Ints) -> Ints:
         """When the granule that starts there comes into the window."""
