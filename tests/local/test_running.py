@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 import threading
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -215,6 +217,16 @@ def test_bounded_inputs_come_to_an_end() -> None:
     assert running.results().to_pylist() == query.run().to_pylist()
     assert running.frontier == 2**63 - 1
     assert query.snapshot(4).to_pylist() == [{"n": 2}]
+
+
+@pytest.mark.parametrize("timeout", ["x", True, math.nan])
+def test_timeouts_are_numbers(timeout: Any) -> None:
+    session, _ = live_session()
+    session.stream("Bid", [bid(1)], time="t")
+    with session.sql(COUNT).start() as running:
+        for wait in (running.wait, running.stop, lambda timeout: running.snapshot(1, timeout)):
+            with pytest.raises(ms.QueryError, match="the timeout is a number of seconds or None"):
+                wait(timeout)
 
 
 def test_a_closed_feed_ends_its_queries() -> None:

@@ -76,9 +76,45 @@ def test_a_key_that_a_row_lacks_is_null() -> None:
     with session.sql("SELECT t, k FROM Bid").start() as running:
         feed.send([{"t": 1, "price": 1}])
         feed.send([{"t": 2, "k": 5}, {"t": 3}])
-        feed.send([{"other": 3}])
     assert values(running.results().to_pylist(), "t", "k") == [(1, None), (2, 5), (3, None)]
-    assert str(running.errors[0]).endswith("row 4: the row has none of the stream's columns")
+
+
+def test_a_row_without_any_column_is_an_error() -> None:
+    session, _ = live_session()
+    script = scripted(session)
+    with session.sql(SQL).start() as running:
+        script.give({"other": 3})
+        script.end()
+        running.wait(SOON)
+    assert str(running.errors[0]).endswith("row 1: the row has none of the stream's columns")
+
+
+@pytest.mark.parametrize(
+    ("rows", "unknown", "help"),
+    [
+        ({"t": 1, "pricee": 1}, "pricee", 'did you mean "price"?'),
+        ([bid(1), {**bid(2), "x": 3}], "x", 'the columns are "t", "k" and "price"'),
+        ([{"other": 3}], "other", 'the columns are "t", "k" and "price"'),
+    ],
+)
+def test_a_key_that_is_no_column_cannot_be_sent(rows: Any, unknown: str, help: str) -> None:
+    session, _ = live_session()
+    feed = bid_feed(session)
+    with session.sql("SELECT t FROM Bid").start() as running, pytest.raises(ms.DataError) as caught:
+        feed.send(rows)
+    assert caught.value.diagnostic.message == f'column "{unknown}" does not exist in stream "Bid"'
+    assert caught.value.diagnostic.help == help
+    assert running.results().num_rows == 0
+
+
+def test_a_tuple_of_values_cannot_be_sent() -> None:
+    session, _ = live_session()
+    feed = bid_feed(session)
+    with pytest.raises(ms.DataError) as caught:
+        feed.send((1, 2, 3))
+    assert caught.value.diagnostic.message == 'stream "Bid" cannot be sent (1, 2, 3)'
+    assert "as a tuple in a list" in str(caught.value.diagnostic.help)
+    assert feed.send(((1, 2, 3), (2, 2, 3))) == 2
 
 
 def test_large_tables_are_sent_in_order_of_time() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.data import column_in_data, table_of
-from millstream.errors import DataError
+from millstream.errors import DataError, one_of
 from millstream.local.plain_rows import PlainRows
 from millstream.records import BadRow, Records, checked_records
 
@@ -38,18 +38,42 @@ def typed(stream: Stream, data: object) -> tuple[Records, list[BadRow]]:
     """The rows of a table or of an iterable, as they stand; DataError where it is none."""
     if is_table(data):
         return typed_table(stream, table_of(data, stream.columns, stream.name))
+    rows = _rows(stream, data)
+    if rows and all(map(is_table, rows)):
+        parts = [typed(stream, part) for part in rows]
+        return joined([part for part, _ in parts]), _numbered(parts)
+    _check_keys(stream, rows)
+    return typed_rows(stream, rows)
+
+
+def _rows(stream: Stream, data: object) -> list[Any]:
+    """The rows of what is no table. A tuple of values is one row, but it could be many as well."""
     if isinstance(data, Mapping):
-        return typed_rows(stream, [data])
+        return [data]
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise DataError(
             f'stream "{stream.name}" cannot be sent {type(data).__name__}',
             help="send an Arrow table, a pandas or Polars frame, or rows",
         )
-    rows = list(data)
-    if rows and all(map(is_table, rows)):
-        parts = [typed(stream, part) for part in rows]
-        return joined([part for part, _ in parts]), _numbered(parts)
-    return typed_rows(stream, rows)
+    if isinstance(data, tuple) and not all(isinstance(row, Mapping | tuple) for row in data):
+        raise DataError(
+            f'stream "{stream.name}" cannot be sent {data!r}',
+            help="send one row as a mapping, or as a tuple in a list: [(1, 2)]",
+        )
+    return list(data)
+
+
+def _check_keys(stream: Stream, rows: list[Any]) -> None:
+    """Refuse rows with a key that is no column: its value would be lost."""
+    names = {field.name for field in stream.columns}
+    for row in rows:
+        if isinstance(row, Mapping) and not names.issuperset(row):
+            for key in row:
+                if isinstance(key, str) and key.lower() not in {name.lower() for name in names}:
+                    raise DataError(
+                        f'column "{key}" does not exist in stream "{stream.name}"',
+                        help=one_of(key, [field.name for field in stream.columns], "column"),
+                    )
 
 
 def typed_table(stream: Stream, table: pa.Table) -> tuple[Records, list[BadRow]]:

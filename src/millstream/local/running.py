@@ -104,6 +104,7 @@ class Running:
     def stop(self, timeout: float | None = None) -> bool:
         """Accept no more rows, answer those that were accepted, and end the sink. Whether the query
         has ended; called by the sink itself, it ends after that batch."""
+        _check_timeout(timeout)
         self._worker.stop()
         if self._worker.is_own_thread:
             return False
@@ -116,6 +117,7 @@ class Running:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the query ends, because its inputs do or because it is stopped: whether it
         has. Raises what made it fail."""
+        _check_timeout(timeout)
         ended = self._worker.done.wait(timeout)
         if self.exception is not None:
             raise self.exception
@@ -161,6 +163,7 @@ class Running:
 
     def snapshot(self, at: object, timeout: float | None = None) -> pa.Table:
         """The answer at one instant, as soon as it is final."""
+        _check_timeout(timeout)
         instant = chronon(at, self._form.domain)
         worker, kept = self._worker, self._worker.delivery.kept
         if kept is None:
@@ -274,3 +277,9 @@ def _input(stream: Stream, origin: Records | Origin, graph: Graph, inbox: Inbox)
     if isinstance(origin, Records):
         return BoundedInput(stream, vertices, origin)
     return QueuedInput(stream, vertices, origin, inbox)
+
+
+def _check_timeout(timeout: object) -> None:
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and timeout == timeout):
+        raise QueryError(f"the timeout is a number of seconds or None, not {timeout!r}")
