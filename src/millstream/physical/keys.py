@@ -87,6 +87,30 @@ class Words:
         np.cumsum(lengths * (8 * len(words)), out=offsets[1:])
         return self.pool.encode_bytes(offsets, data, np.zeros(len(array), np.int64))
 
+    def keep(self, rows: Ints) -> None:
+        """Drop all strings but those of these words, which are told anew."""
+        if self.pool is not None and self.pool.count:
+            codes, places = np.unique(rows[0], return_inverse=True)
+            lists = pa.types.is_list(self.type)
+            rows[0] = self._kept_lists(codes)[places] if lists else self.pool.keep(codes)[rows[0]]
+        elif pa.types.is_struct(self.type):
+            place = 0
+            for part in self.parts:
+                part.keep(rows[place : place + part.width])
+                place += part.width + 1
+
+    def _kept_lists(self, codes: Ints) -> Ints:
+        """The new codes of some lists, when all others are dropped and the strings of these too."""
+        assert self.pool is not None
+        (part,) = self.parts
+        _, offsets, data = self.pool.decode(codes, pa.binary()).buffers()
+        words = np.frombuffer(data, np.int64).reshape(-1, part.width + 1).T.copy()
+        part.keep(words)
+        ends = np.frombuffer(offsets, np.int32, len(codes) + 1).astype(np.int64)
+        told = np.ascontiguousarray(words.T).view(np.uint8).ravel()
+        self.pool = StringPool()
+        return self.pool.encode_bytes(ends, told, np.zeros(len(codes), np.int64))
+
     def pools(self) -> Iterator[StringPool]:
         if self.pool is not None:
             yield self.pool
@@ -261,17 +285,8 @@ class KeySpace:
         """Drop the strings of forgotten keys."""
         place = 0
         for words, tells_null in zip(self._words, self._tells_null, strict=True):
-            self._keep_strings_of(words, place)
+            words.keep(self._keys[place : place + words.width, : self.count])
             place += words.width + tells_null
-
-    def _keep_strings_of(self, words: Words, place: int) -> None:
-        if words.pool is not None and words.pool.count:
-            codes = self._keys[place, : self.count]
-            self._keys[place, : self.count] = words.pool.keep(np.unique(codes))[codes]
-        elif pa.types.is_struct(words.type):
-            for part in words.parts:
-                self._keep_strings_of(part, place)
-                place += part.width + 1
 
     def save(self) -> State:
         return {

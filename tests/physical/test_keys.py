@@ -1,0 +1,49 @@
+"""Keys that are forgotten take their strings with them, also those within arrays and structs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from millstream.physical.keys import KeySpace
+
+TEXTS = pa.list_(pa.string())
+PAIR = pa.struct([("n", pa.int64()), ("texts", TEXTS)])
+
+KEYS: dict[str, tuple[pa.DataType, Any]] = {
+    "texts": (pa.string(), lambda i: f"text {i}"),
+    "arrays of texts": (TEXTS, lambda i: [f"text {i}", None, "the same"]),
+    "arrays of arrays": (pa.list_(TEXTS), lambda i: [[f"text {i}"], None, [], ["x", f"y {i}"]]),
+    "arrays of structs": (pa.list_(PAIR), lambda i: [{"n": i, "texts": [f"text {i}"]}, None]),
+    "structs": (PAIR, lambda i: {"n": 1, "texts": [f"text {i}", "z"]}),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_what_is_kept_is_found_again(kind: str) -> None:
+    type, value = KEYS[kind]
+    keys = KeySpace([type])
+    values = [*(value(i) for i in range(50)), None]
+    array = pa.array(values, type)
+    assert keys.encode([array], len(array)).tolist() == list(range(51))
+    kept = np.array([3, 7, 20, 50])
+    keys.keep(kept)
+    assert keys.encode([array.take(pa.array(kept))], 4, add=False).tolist() == [0, 1, 2, 3]
+    assert keys.encode([pa.array([value(4)], type)], 1, add=False).tolist() == [-1]
+    assert keys.encode([pa.array([value(60), value(7)], type)], 2).tolist() == [4, 1]
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_memory_does_not_grow_with_keys_that_are_gone(kind: str) -> None:
+    type, value = KEYS[kind]
+    keys = KeySpace([type])
+    sizes = []
+    for first in range(0, 20_000, 1_000):
+        array = pa.array([value(i) for i in range(first, first + 1_000)], type)
+        codes = keys.encode([array], len(array))
+        keys.keep(np.unique(codes[-100:]))
+        sizes.append(keys.nbytes)
+    assert sizes[-1] <= 1.5 * sizes[2]
