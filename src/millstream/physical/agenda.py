@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from millstream.logical.time import INFINITY
-from millstream.physical.batch import NEVER, Ints, State
+from millstream.physical.batch import NEVER, Ints, Mask, State
 
 _FEW = 256  # events
 
@@ -120,7 +120,7 @@ class Queue(Agenda):
 class Calendar(Agenda):
     """Events in any order, in partitions of the same width that fall due one after the other; what
     happens to come in order stays in a queue, and what has just arrived gets its place when there
-    is much of it, or some of it is due.
+    is much of it.
 
     The width doubles when there are more than `partitions`: so it finds out by itself how far
     ahead events lie. More partitions mean less to sort at a time, and more pieces to keep (G5
@@ -174,21 +174,25 @@ class Calendar(Agenda):
         self._length += length
 
     def _arrivals_due(self, frontier: int) -> Ints:
-        """Take out what is due of what has arrived; the rest gets its place."""
+        """Take out what is due of what has arrived; the rest gets its place if it is much."""
         events = _joined(self._arrived)
         self._arrived, self._first_arrived, self._arrivals = [], INFINITY, 0
         is_due = events[0] < frontier
         if not is_due.all():
-            self._place(events[:, ~is_due])
-            events = events[:, is_due]
+            left, events = _where(events, ~is_due), _where(events, is_due)
+            if left.shape[1] >= _FEW:
+                self._place(left)
+            else:
+                self._arrived, self._arrivals = [left], left.shape[1]
+                self._first_arrived = int(left[0].min())
         self._looked_at += events.shape[1]
         return events
 
     def _place(self, events: Ints) -> None:
         if self._near is not None:
             near = events[0] < self._near_until
-            self._add_near(events[:, near])
-            events = events[:, ~near]
+            self._add_near(_where(events, near))
+            events = _where(events, ~near)
         if events.shape[1]:
             self._place_ahead(events)
 
@@ -262,7 +266,7 @@ class Calendar(Agenda):
             self._looked_at += events.shape[1]
             if number == last:
                 is_due = events[0] < frontier
-                events, left = events[:, is_due], events[:, ~is_due]
+                events, left = _where(events, is_due), _where(events, ~is_due)
                 if left.shape[1] > max(_FEW, events.shape[1]):
                     self._open(left, (last + 1) * self._width)
                 elif left.shape[1]:
@@ -285,3 +289,8 @@ class Calendar(Agenda):
 
 def _joined(pieces: Sequence[Ints]) -> Ints:
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+
+
+def _where(events: Ints, mask: Mask) -> Ints:
+    taken: Ints = events.take(mask.nonzero()[0], axis=1)
+    return taken

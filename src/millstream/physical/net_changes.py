@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
-from millstream.physical.kernels.timeline import order_by_time_and_key, step_bounds
+from millstream.physical.kernels.net_changes import net_changes
 from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace
 from millstream.physical.timeline import Timeline
@@ -27,13 +28,14 @@ class NetChanges:
         self._rows = KeyRows(self._keys)
         self._timeline = Timeline([ordered])
         self._alike = KeySpace(types)  # tells which rows of a batch are equal
+        self._scratch = np.zeros(64, np.int64)
 
     def __len__(self) -> int:
         return self._keys.count + len(self._timeline)
 
     @property
     def nbytes(self) -> int:
-        parts = (self._keys, self._rows, self._timeline, self._alike)
+        parts = (self._keys, self._rows, self._timeline, self._alike, self._scratch)
         return sum(part.nbytes for part in parts)
 
     @property
@@ -59,24 +61,29 @@ class NetChanges:
             return self._passed(batch, floor)
         self.add(batch)
         steps = self._timeline.due(batch.frontier, floor)
-        net, index = _net(steps.delta, steps.bounds)
-        event = steps.bounds[index]
-        return self._rows.rows(steps.code[event]), steps.time[event], net
+        index, net = self._net(self._keys, steps.code, steps.time, steps.delta)
+        return self._rows.rows(steps.code[index]), steps.time[index], net
 
     def _passed(self, batch: Batch, floor: int) -> tuple[Columns, Ints, Ints]:
         """Of elements that the frontier has passed, nothing needs to be kept."""
         if self._alike.is_stale:
             self._alike.keep(np.empty(0, np.int64))
         codes = self._alike.encode(batch.columns, len(batch))
-        times = np.maximum(batch.start, floor)
-        order = times.argsort(kind="stable")
-        times, codes = times[order], codes[order]
-        by_key = order_by_time_and_key(times, codes, np.array([0, len(codes)]))
-        order, times = order[by_key], times[by_key]
-        bounds = step_bounds(times, codes[by_key])
-        net, index = _net(batch.weight[order], bounds)
-        event = bounds[index]
-        return batch.columns.take(order[event]), times[event], net
+        times, weight, columns = np.maximum(batch.start, floor), batch.weight, batch.columns
+        if (times[1:] < times[:-1]).any():
+            order = times.argsort(kind="stable")
+            codes, times, weight = codes[order], times[order], weight[order]
+            columns = columns.take(order)
+        index, net = self._net(self._alike, codes, times, weight)
+        if len(index) < len(times):
+            times, columns = times[index], columns.take(index)
+        return columns, times, net
+
+    def _net(self, keys: KeySpace, codes: Ints, times: Ints, deltas: Ints) -> tuple[Ints, Ints]:
+        if len(self._scratch) < keys.count:
+            self._scratch = np.zeros(larger(len(self._scratch), keys.count), np.int64)
+        index, net = net_changes(codes, times, deltas, self._scratch)
+        return index, net
 
     def _forget(self) -> None:
         """Forget rows that have no future. Those given before must have been read."""
@@ -105,12 +112,3 @@ def _has_passed(batch: Batch) -> bool:
     if not len(batch):
         return False
     return bool(batch.start.max() < batch.frontier and batch.end.min() == INFINITY)
-
-
-def _net(deltas: Ints, bounds: Ints) -> tuple[Ints, Ints]:
-    """The sums of steps that are not zero, and the numbers of these steps."""
-    if not len(deltas):
-        return deltas, deltas
-    net = np.add.reduceat(deltas, bounds[:-1])
-    index = net.nonzero()[0]
-    return net[index], index

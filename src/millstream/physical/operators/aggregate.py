@@ -189,7 +189,8 @@ class AggregateOperator(Operator):
             changed |= both & differs(column, before)
             columns.append(column)
         given = self._given(codes, steps.step_time, changed, before, had_row, has_row, columns)
-        self._answer.put(groups, [gather(answer.values, last) for answer in answers])
+        final = last if len(last) < len(codes) else None
+        self._answer.put(groups, [gather(answer.values, final) for answer in answers])
         return given.up_to(self._reached)
 
     def _has_row(self, steps: Steps, codes: Ints, answers: Sequence[Answer]) -> Mask:
