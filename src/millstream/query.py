@@ -150,7 +150,7 @@ class Query:
 
         outcome = bounded.answer(self._session.spark, self._work(self.physical_plan), inputs)
         self._note_errors(outcome.errors)
-        return self._answer_table(outcome.answer, outcome.present.beginning)
+        return self._answer_table(outcome.answer(), outcome.present.beginning)
 
     def _answer_table(self, batch: Batch, beginning: int) -> pa.Table:
         """The whole answer of a finished run, in normal form and in order."""
@@ -246,7 +246,7 @@ class Query:
             from millstream.spark import bounded as on_spark
 
             outcome = on_spark.answer(self._session.spark, self._work(plan), until, instant + 1)
-            batch, beginning, errors = outcome.answer, outcome.present.beginning, outcome.errors
+            batch, beginning, errors = outcome.answer(), outcome.present.beginning, outcome.errors
         else:
             from millstream.local import bounded
 

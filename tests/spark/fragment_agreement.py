@@ -10,6 +10,8 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 
@@ -22,9 +24,11 @@ from millstream.logical.text import plan_text
 from millstream.physical.batch import NEVER
 from millstream.physical.operator import PhysicalPlan, plain_rows
 from millstream.records import Records
-from millstream.spark.fragments import Fragment, fragments_of
+from millstream.spark import keeping
+from millstream.spark.fragments import fragments_of
 from millstream.spark.job import Outcome as BatchOutcome
-from millstream.spark.shard import Shard
+from millstream.spark.keeping import Keeper, Order
+from millstream.spark.pipeline import Pipeline
 from millstream.spark.tasks import (
     Advance,
     LeafInput,
@@ -33,7 +37,6 @@ from millstream.spark.tasks import (
     Work,
     as_record,
     leaf_messages,
-    level_messages,
     messages_in,
 )
 from oracle.random_streams import Tape
@@ -45,41 +48,92 @@ def carried(messages: Iterable[Message]) -> list[Message]:
     return there[::-1]
 
 
-class Cluster:
-    """The shards of a query, and batches that go through them."""
+class MemoryFiles:
+    """Files that are as good as those of a disk, while this process lives."""
 
-    def __init__(self, plan: PhysicalPlan, shards: int, places: int) -> None:
-        self.work = Work(fragments_of(plan), shards, places, {}, {}, seed=1)
-        self.work = pickle.loads(pickle.dumps(self.work))
-        self.shards: dict[tuple[int, int], Shard] = {}
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
 
-    def shard_of(self, fragment: Fragment, shard: int) -> Shard:
-        key = fragment.number, shard
-        if key not in self.shards:
-            self.shards[key] = Shard(fragment, self.work.context())
-        return self.shards[key]
+    def write(self, name: str, parts: Sequence[bytes]) -> None:
+        self.publish(name, b"".join(map(bytes, parts)))
 
-    def run(self, step: Step, leaves: Sequence[Sequence[LeafInput]]) -> BatchOutcome:
-        messages = [m for inputs in leaves for m in carried(leaf_messages(self.work, inputs))]
-        for level in range(1, self.work.last_level + 1):
+    def publish(self, name: str, data: bytes) -> None:
+        if name in self.content:
+            raise FileExistsError(name)
+        self.content[name] = data
+
+    def replace(self, name: str, data: bytes) -> None:
+        self.content[name] = data
+
+    def read(self, name: str, offset: int = 0, length: int = -1) -> bytes:
+        if name not in self.content:
+            raise FileNotFoundError(name)
+        stop = None if length < 0 else offset + length
+        return self.content[name][offset:stop]
+
+    def names(self, folder: str) -> list[str]:
+        return sorted(name for name in self.content if name.startswith(f"{folder}/"))
+
+    def remove(self, name: str) -> None:
+        self.content.pop(name, None)
+
+
+class Tasks:
+    """The tasks of a batch, which come and go: each place has a keeper, unless it was lost."""
+
+    def __init__(self, work: Work, files: MemoryFiles, tape: Tape) -> None:
+        self._work = work
+        self._files = files
+        self._tape = tape
+        self._keepers: dict[int, Keeper] = {}
+        self.leaves: list[list[LeafInput]] = []
+
+    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+        messages = [m for task in self.leaves for m in carried(leaf_messages(self._work, task))]
+        for level in range(1, self._work.last_level + 1):
             at: dict[int, list[Message]] = defaultdict(list)
             for message in messages:
                 at[message.place].append(message)
-            messages = [
-                answer
-                for there in at.values()
-                for answer in carried(level_messages(self.work, level, step, there, self.shard_of))
-            ]
-        return BatchOutcome(self.work, step, messages)
+            messages = [m for place in at for m in carried(self._done(order, level, at[place]))]
+        return messages
+
+    def _done(self, order: Order, level: int, messages: list[Message]) -> list[Message]:
+        """What a task gives; a first try may be in vain, and the keeper lost."""
+        place = messages[0].place
+        if self._tape.pick(False, False, False, True):
+            tried = replace(order, attempt="in-vain")
+            list(self._keeper(place).level(tried, level, messages))
+        if self._tape.pick(False, False, False, True):
+            self._keepers.pop(place, None)
+        return list(self._keeper(place).level(order, level, messages))
+
+    def _keeper(self, place: int) -> Keeper:
+        if place not in self._keepers:
+            self._keepers[place] = Keeper(self._work, self._files)
+        return self._keepers[place]
+
+    def close(self) -> None:
+        pass
+
+
+class Cluster:
+    """A query whose driver and tasks can be started again at any time."""
+
+    def __init__(self, plan: PhysicalPlan, shards: int, places: int, tape: Tape) -> None:
+        self.work = Work(fragments_of(plan), shards, places, {}, {}, seed=1)
+        self.files = MemoryFiles()
+        self._tape = tape
+        self.restart(places)
 
     def restart(self, places: int) -> None:
         """New processes take over the state; there may be more or fewer of them."""
-        states = {key: pickle.loads(pickle.dumps(s.save())) for key, s in self.shards.items()}
-        self.shards.clear()
-        fragments = {fragment.number: fragment for fragment in self.work.fragments}
-        self.work = Work(self.work.fragments, self.work.shards, places, {}, {}, seed=1)
-        for (number, shard), state in states.items():
-            self.shard_of(fragments[number], shard).restore(state)
+        self.work = replace(pickle.loads(pickle.dumps(self.work)), places=places)
+        self._tasks = Tasks(self.work, self.files, self._tape)
+        self._pipeline = Pipeline(self.work, self.files, self._tasks)
+
+    def run(self, step: Step, leaves: list[list[LeafInput]]) -> BatchOutcome:
+        self._tasks.leaves = leaves
+        return self._pipeline.run(step, [], b"")
 
 
 def run(plan: Plan, inputs: Inputs, trial: Trial) -> Outcome:
@@ -89,17 +143,18 @@ def run(plan: Plan, inputs: Inputs, trial: Trial) -> Outcome:
     in_order = frozenset(n for n in ordered if sources[n].lifetime is Lifetime.INSTANT)
     pick = trial.tape.pick
     chosen = trial.chosen(plan, ordered)
-    running = _Running(
-        Cluster(chosen, pick(1, 2, 3, 5), pick(1, 2, 3)), sources, inputs, trial.tape
-    )
+    cluster = Cluster(chosen, pick(1, 2, 3, 5), pick(1, 2, 3), trial.tape)
+    running = _Running(cluster, sources, inputs, trial.tape)
     running.outcome.signed = any(map(has_signed, chosen.inputs))
     starts = {name: [element.start for element in inputs[name]] for name in sorted(sources)}
+    sizes = {"LEAST": pick(1 << 18, 1000, 0), "MOST_LOGS": pick(64, 1, 3)}
     try:
-        for step in schedule(trial.tape, starts, in_order):
-            if isinstance(step, Restart):
-                running.cluster.restart(pick(1, 2, 3))
-            else:
-                running.push(step)
+        with mock.patch.multiple(keeping, **sizes):
+            for step in schedule(trial.tape, starts, in_order):
+                if isinstance(step, Restart):
+                    running.cluster.restart(pick(1, 2, 3))
+                else:
+                    running.push(step)
     except QueryError:
         running.outcome.refused = True
     return running.outcome
@@ -123,7 +178,7 @@ class _Running:
         given = self.cluster.run(step, self._leaves(arrival))
         self.outcome.beginning = given.present.beginning
         self.outcome.errors |= given.errors
-        batch = given.answer
+        batch = given.answer(self.cluster.files)
         rows = plain_rows(batch.columns, self.cluster.work.answer_types, np.arange(len(batch)))
         times = (batch.start.tolist(), batch.end.tolist(), batch.weight.tolist())
         self.outcome.given += [Element(*each) for each in zip(rows, *times, strict=True)]

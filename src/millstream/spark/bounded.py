@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.logical.time import INFINITY
 from millstream.records import Records
 from millstream.spark.job import Outcome, leaves_of, run_batch
-from millstream.spark.tasks import Advance, Step, Work
+from millstream.spark.tasks import Advance, LeafInput, Step, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,4 +19,5 @@ def answer(
 ) -> Outcome:
     """All that the plan gives over the inputs, when every source has come so far after them."""
     step = Step(dict.fromkeys(inputs, Advance(frontier)), beginning=INFINITY)
-    return run_batch(spark, work, step, leaves_of(spark, work, inputs, work.places))
+    rows = [LeafInput(stream, records, 0) for stream, records in inputs.items()]
+    return run_batch(work, step, leaves_of(spark, work, rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
 from millstream.spark.fragments import Fragment, OutputsOperator, Received
-from millstream.spark.payload import part
+from millstream.spark.payload import decoded, part
 
 SLICE_ROWS = 16_384  # what is pushed at once: it stays in the cache
 
@@ -28,6 +28,16 @@ class Present:
     sources: Mapping[str, int]
 
 
+@dataclass(frozen=True)
+class ShardStep:
+    """What a shard takes in with a batch: elements from each exchange, as they were sent, how far
+    each has come, and what is known of the sources."""
+
+    inputs: Mapping[int, Sequence[bytes]]
+    frontiers: Mapping[int, int]
+    present: Present
+
+
 class Shard:
     def __init__(self, fragment: Fragment, context: Context) -> None:
         self._fragment = fragment
@@ -40,15 +50,14 @@ class Shard:
         }
         self._frontiers = [NEVER] * len(fragment.exchanges)
 
-    def step(
-        self, inputs: Mapping[int, Batch], frontiers: Mapping[int, int], present: Present
-    ) -> list[Batch]:
-        """Take a batch from each exchange; what each output gives."""
-        self._context.beginning = present.beginning
-        self._context.sources[:] = present.sources.values()
-        self._feed(inputs, frontiers)
+    def step(self, step: ShardStep) -> list[Batch]:
+        """What each output gives."""
+        self._context.beginning = step.present.beginning
+        self._context.sources[:] = step.present.sources.values()
+        inputs = {e: merged([decoded(p) for p in payloads]) for e, payloads in step.inputs.items()}
+        self._feed(inputs, step.frontiers)
         for exchange, vertex in self._ports.items():
-            self._graph.push(vertex, Batch.empty(vertex.node.types, frontiers[exchange]))
+            self._graph.push(vertex, Batch.empty(vertex.node.types, step.frontiers[exchange]))
         return self._given()
 
     def _feed(self, inputs: Mapping[int, Batch], frontiers: Mapping[int, int]) -> None:

@@ -12,9 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Protocol
 
 import pyarrow as pa
 
+from millstream.checkpoint.manifest import ShardState
+from millstream.checkpoint.records import Ref
 from millstream.local.bounded import source_batch
 from millstream.local.graph import Graph
 from millstream.logical.evaluate import UserAggregate, UserFunction
@@ -24,10 +27,10 @@ from millstream.physical.evaluation import Evaluation
 from millstream.physical.expressions import Draws
 from millstream.physical.operator import Context
 from millstream.records import Records
-from millstream.spark.fragments import LEAVES, Exchange, Fragment, OutputsOperator, received
-from millstream.spark.payload import decoded, encoded, split
+from millstream.spark.fragments import ANSWER, LEAVES, Exchange, Fragment, OutputsOperator, received
+from millstream.spark.payload import encoded, split
 from millstream.spark.placement import shards_of
-from millstream.spark.shard import Error, Present, Shard, leaf_frontiers
+from millstream.spark.shard import Error, Present, Shard, ShardStep, leaf_frontiers
 
 SCHEMA = "place int, level int, kind int, number int, shard int, payload binary"
 _ARROW = pa.schema(
@@ -45,6 +48,8 @@ class Kind(IntEnum):
     SOURCES = 1  # the span of what the leaves have read, by stream
     FRONTIER = 2  # how far a shard has come with an exchange
     ERRORS = 3
+    STATE = 4  # where the state of a shard lies
+    STAGED = 5  # where a part of the answer lies
 
 
 @dataclass(frozen=True)
@@ -246,7 +251,7 @@ class Inbox:
 
     def __init__(self, level: int) -> None:
         self._level = level
-        self.elements: dict[tuple[int, int], list[Batch]] = defaultdict(list)
+        self._elements: dict[tuple[int, int], list[bytes]] = defaultdict(list)
         self.spans: list[Mapping[str, Span]] = []
         self.frontiers: dict[int, int] = {}
         self.onward: list[Message] = []
@@ -255,7 +260,7 @@ class Inbox:
         if message.level != self._level:
             self.onward.append(replace(message, payload=bytes(message.payload)))
         elif message.kind is Kind.ELEMENTS:
-            self.elements[message.number, message.shard].append(decoded(message.payload))
+            self._elements[message.number, message.shard].append(message.payload)
         elif message.kind is Kind.SOURCES:
             self.spans.append(pickle.loads(message.payload))
         elif message.kind is Kind.FRONTIER:
@@ -263,20 +268,52 @@ class Inbox:
             known = self.frontiers.get(message.number, reached)
             self.frontiers[message.number] = min(reached, known)
 
-    def inputs(self, fragment: Fragment, shard: int) -> dict[int, Batch]:
-        """What has come for a shard, by exchange."""
-        return {
-            node.exchange: merged(self.elements[node.exchange, shard])
-            for node in received(fragment)
-            if (node.exchange, shard) in self.elements
-        }
+    def step(self, work: Work, fragment: Fragment, shard: int, present: Present) -> ShardStep:
+        """What has come for a shard."""
+        frontiers = {**leaf_frontiers(work.leaves, present.sources), **self.frontiers}
+        exchanges = [node.exchange for node in received(fragment)]
+        return ShardStep(
+            {e: self._elements[e, shard] for e in exchanges if (e, shard) in self._elements},
+            {e: frontiers[e] for e in exchanges},
+            present,
+        )
 
 
-ShardOf = Callable[[Fragment, int], Shard]
+@dataclass(frozen=True)
+class Stepped:
+    """What a shard gave, the rows it could not evaluate, and where its state lies now, if that is
+    kept."""
+
+    given: list[Batch]
+    errors: list[Error]
+    state: ShardState | None = None
+
+
+class Runner(Protocol):
+    """Who has the shards that are at one place."""
+
+    def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped: ...
+
+    def staged(self, payload: bytes) -> Ref | None:
+        """Where a part of the answer lies until it is published; None: it goes to the driver."""
+
+
+@dataclass(frozen=True)
+class Transient:
+    """Shards for one batch, which is all there is."""
+
+    work: Work
+
+    def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped:
+        running = Shard(fragment, self.work.context())
+        return Stepped(running.step(step), running.errors())
+
+    def staged(self, payload: bytes) -> None:
+        return None
 
 
 def level_messages(
-    work: Work, level: int, step: Step, messages: Iterable[Message], shard_of: ShardOf
+    work: Work, level: int, step: Step, messages: Iterable[Message], runner: Runner
 ) -> Iterator[Message]:
     """The fragments of a level: what follows for those of their shards that are at the place that
     the messages came to."""
@@ -287,29 +324,37 @@ def level_messages(
         inbox.take(message)
     yield from inbox.onward
     present = step.present(joined_spans(inbox.spans))
-    frontiers = {**leaf_frontiers(work.leaves, present.sources), **inbox.frontiers}
     for fragment in work.at(level):
         for shard in range(fragment.shards(work.shards)):
             if work.place(fragment, shard) == place:
-                running = shard_of(fragment, shard)
-                given = running.step(inbox.inputs(fragment, shard), frontiers, present)
-                yield from _told(work, fragment, shard, given, running.errors())
+                stepped = runner.step(fragment, shard, inbox.step(work, fragment, shard, present))
+                for told in _told(work, fragment, shard, stepped):
+                    yield _staged(told, runner)
 
 
-def level_task(work: Work, level: int, step: Step, shard_of: ShardOf) -> Task:
+def level_task(work: Work, level: int, step: Step, runner: Runner) -> Task:
     def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = (message for record in records for message in messages_in(record))
-        for message in level_messages(work, level, step, messages, shard_of):
+        for message in level_messages(work, level, step, messages, runner):
             yield as_record([message])
 
     return task
 
 
-def _told(
-    work: Work, fragment: Fragment, shard: int, given: list[Batch], errors: list[Error]
-) -> Iterator[Message]:
-    for exchange, batch in zip(fragment.exchanges, given, strict=True):
+def _told(work: Work, fragment: Fragment, shard: int, stepped: Stepped) -> Iterator[Message]:
+    for exchange, batch in zip(fragment.exchanges, stepped.given, strict=True):
         yield from work.sent(exchange, batch)
         yield from work.told_consumers(exchange, shard, batch.frontier)
-    if errors:
-        yield work.told_driver(Kind.ERRORS, fragment.number, shard, errors)
+    if stepped.errors:
+        yield work.told_driver(Kind.ERRORS, fragment.number, shard, stepped.errors)
+    if stepped.state is not None:
+        yield work.told_driver(Kind.STATE, fragment.number, shard, stepped.state)
+
+
+def _staged(message: Message, runner: Runner) -> Message:
+    """An answer is told by where it lies, if it lies somewhere."""
+    if message.kind is Kind.ELEMENTS and message.number == ANSWER:
+        ref = runner.staged(message.payload)
+        if ref is not None:
+            return replace(message, kind=Kind.STAGED, payload=pickle.dumps(ref))
+    return message

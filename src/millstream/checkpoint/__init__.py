@@ -1,0 +1,1 @@
+"""What survives a crash: the state of a query and how far it has come, in one folder."""

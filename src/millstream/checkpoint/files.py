@@ -1,0 +1,133 @@
+"""The file operations of a checkpoint, all of them: what they promise is what recovery relies on.
+
+Names are paths below the checkpoint's folder, with "/" between their parts.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Protocol
+
+from millstream.errors import QueryError
+
+
+class CheckpointError(QueryError):
+    """A checkpoint that cannot be used: damaged, of another query, or in use."""
+
+
+class Files(Protocol):
+    def write(self, name: str, parts: Sequence[bytes]) -> None:
+        """Make a file that nobody knows of yet; it is there to stay when this returns."""
+
+    def publish(self, name: str, data: bytes) -> None:
+        """Make a file whole or not at all; FileExistsError if there is one."""
+
+    def replace(self, name: str, data: bytes) -> None:
+        """As `publish`, whether there is one or not."""
+
+    def read(self, name: str, offset: int = 0, length: int = -1) -> bytes:
+        """Fewer bytes than asked for where the file ends."""
+
+    def names(self, folder: str) -> list[str]:
+        """The names of the files in a folder, with it, in order."""
+
+    def remove(self, name: str) -> None:
+        """If it is there."""
+
+
+class LocalFiles:
+    """A folder of a file system with atomic rename: local, NFS, HDFS mounts. Without `durable`
+    nothing is forced to the disk: for queries whose checkpoint dies with them."""
+
+    def __init__(self, root: str | Path, durable: bool = True) -> None:
+        self.root = Path(root)
+        self._durable = durable
+
+    def write(self, name: str, parts: Sequence[bytes]) -> None:
+        path = self._path(name)
+        with path.open("xb") as file:
+            file.writelines(parts)
+            self._sync(file)
+        self._sync_folder(path.parent)
+
+    def publish(self, name: str, data: bytes) -> None:
+        path, draft = self._path(name), self._draft(name, data)
+        try:
+            os.link(draft, path)  # unlike a rename it fails if somebody was there first
+        finally:
+            draft.unlink()
+        self._sync_folder(path.parent)
+
+    def replace(self, name: str, data: bytes) -> None:
+        path = self._path(name)
+        self._draft(name, data).rename(path)
+        self._sync_folder(path.parent)
+
+    def read(self, name: str, offset: int = 0, length: int = -1) -> bytes:
+        with (self.root / name).open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            found = sorted(os.listdir(self.root / folder))
+        except FileNotFoundError:
+            return []
+        return [f"{folder}/{name}" for name in found if not name.endswith(".draft")]
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            (self.root / name).unlink()
+
+    def _path(self, name: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _draft(self, name: str, data: bytes) -> Path:
+        draft = self._path(f"{name}.{secrets.token_hex(4)}.draft")
+        with draft.open("xb") as file:
+            file.write(data)
+            self._sync(file)
+        return draft
+
+    def _sync(self, file: IO[bytes]) -> None:
+        if self._durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _sync_folder(self, folder: Path) -> None:
+        if self._durable:
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+class Lock:
+    """At most one process has a checkpoint; the lock goes with the process."""
+
+    def __init__(self, root: str | Path) -> None:
+        path = Path(root) / "lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            raise CheckpointError(
+                f'the checkpoint "{root}" is in use by another query',
+                help="stop that one first, or give this one a checkpoint of its own",
+            ) from None
+
+    def release(self) -> None:
+        self._file.close()

@@ -1,0 +1,117 @@
+"""The manifest of a batch: all that is needed to go on after it. Writing it is the commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from millstream.checkpoint.files import Files
+from millstream.checkpoint.records import Ref, sealed, unsealed
+
+FOLDER = "manifests"
+
+
+@dataclass(frozen=True)
+class ShardState:
+    """Where the state of a shard lies: as it once was, and what it took in since then."""
+
+    snapshot: Ref | None = None
+    logs: tuple[Ref, ...] = ()
+
+    @property
+    def version(self) -> Ref | None:
+        """The record that was written last; it is as good as the state."""
+        return self.logs[-1] if self.logs else self.snapshot
+
+    @property
+    def logged(self) -> int:
+        return sum(log.length for log in self.logs)
+
+    def refs(self) -> Iterator[Ref]:
+        if self.snapshot is not None:
+            yield self.snapshot
+        yield from self.logs
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """After batch `batch`: the state of each shard by fragment and number, what the driver keeps,
+    and the answers of the batch, until they are published."""
+
+    batch: int
+    shards: Mapping[tuple[int, int], ShardState] = field(default_factory=dict)
+    driver: Ref | None = None
+    answers: tuple[Ref, ...] = ()
+
+    def refs(self) -> Iterator[Ref]:
+        for state in self.shards.values():
+            yield from state.refs()
+        if self.driver is not None:
+            yield self.driver
+        yield from self.answers
+
+    def write(self, files: Files) -> None:
+        """The commit point."""
+        files.publish(_name(self.batch), sealed(json.dumps(self._json()).encode()))
+
+    def _json(self) -> dict[str, object]:
+        return {
+            "batch": self.batch,
+            "shards": [
+                [*key, _optional(state.snapshot), [_ref(log) for log in state.logs]]
+                for key, state in self.shards.items()
+            ],
+            "driver": _optional(self.driver),
+            "answers": [_ref(answer) for answer in self.answers],
+        }
+
+
+def _name(batch: int) -> str:
+    return f"{FOLDER}/{batch:010d}"
+
+
+def _ref(ref: Ref) -> list[object]:
+    return [ref.name, ref.offset, ref.length, ref.checksum]
+
+
+def _optional(ref: Ref | None) -> list[object] | None:
+    return None if ref is None else _ref(ref)
+
+
+def read_manifest(files: Files, name: str) -> Manifest:
+    told = json.loads(unsealed(name, files.read(name)))
+    return Manifest(
+        told["batch"],
+        {
+            (fragment, shard): ShardState(
+                None if snapshot is None else Ref(*snapshot), tuple(Ref(*log) for log in logs)
+            )
+            for fragment, shard, snapshot, logs in told["shards"]
+        },
+        None if told["driver"] is None else Ref(*told["driver"]),
+        tuple(Ref(*answer) for answer in told["answers"]),
+    )
+
+
+def last_manifest(files: Files) -> Manifest | None:
+    """The newest one. If it is damaged nothing tells what followed from its batch, so that is an
+    error: an older one must not stand in for it."""
+    names = files.names(FOLDER)
+    return read_manifest(files, names[-1]) if names else None
+
+
+def collect_garbage(files: Files, kept: list[Manifest], folders: tuple[str, ...]) -> None:
+    """Remove what no manifest that is kept needs, up to the batch of the newest."""
+    newest = max(manifest.batch for manifest in kept)
+    needed = {ref.name for manifest in kept for ref in manifest.refs()}
+    needed |= {_name(manifest.batch) for manifest in kept}
+    for folder in (*folders, FOLDER):
+        for name in files.names(folder):
+            if name not in needed and batch_of(name) <= newest:
+                files.remove(name)
+
+
+def batch_of(name: str) -> int:
+    """The batch that a file was written in: its name begins with that."""
+    return int(name.rpartition("/")[2].partition("-")[0])

@@ -1,0 +1,68 @@
+"""Records in files, found by reference and checked when they are read."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+
+from millstream.checkpoint.files import CheckpointError, Files
+
+
+@dataclass(frozen=True)
+class Ref:
+    """Some bytes of a file, and their checksum."""
+
+    name: str
+    offset: int
+    length: int
+    checksum: int
+
+    def read(self, files: Files) -> bytes:
+        try:
+            data = files.read(self.name, self.offset, self.length)
+        except FileNotFoundError:
+            raise _damaged(self.name, "it is gone") from None
+        if len(data) != self.length:
+            raise _damaged(self.name, "it is cut off")
+        if zlib.crc32(data) != self.checksum:
+            raise _damaged(self.name, "its checksum is wrong")
+        return data
+
+
+@dataclass
+class Writer:
+    """Records that become one file. It is not there before `close`."""
+
+    files: Files
+    name: str
+    _parts: list[bytes] = field(default_factory=list)
+    _length: int = 0
+
+    def add(self, record: bytes) -> Ref:
+        ref = Ref(self.name, self._length, len(record), zlib.crc32(record))
+        self._parts.append(record)
+        self._length += len(record)
+        return ref
+
+    def close(self) -> None:
+        if self._parts:
+            self.files.write(self.name, self._parts)
+
+
+def sealed(data: bytes) -> bytes:
+    """Data that tells whether it is whole."""
+    return b"%08x\n" % zlib.crc32(data) + data
+
+
+def unsealed(name: str, data: bytes) -> bytes:
+    head, found, body = data.partition(b"\n")
+    if not found or head != b"%08x" % zlib.crc32(body):
+        raise _damaged(name, "its checksum is wrong")
+    return body
+
+
+def _damaged(name: str, why: str) -> CheckpointError:
+    return CheckpointError(
+        f'the file "{name}" of the checkpoint is damaged: {why}',
+        help="restore the checkpoint's folder, or start the query with a new one",
+    )

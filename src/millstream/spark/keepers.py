@@ -1,0 +1,173 @@
+"""Keeper processes: where shards stay between the batches of a Spark query.
+
+Spark gives a partition to whichever of its Python workers is free, and ends those it does not need.
+So each place of a query has a process of its own, on every machine where its tasks run: a task
+hands the messages that it received to the keeper of its place, and hands on what that gives. A
+keeper that is gone costs time, no more: the next one reads the checkpoint.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection, Listener, wait
+from pathlib import Path
+
+import pyarrow as pa
+
+from millstream.checkpoint.files import LocalFiles
+from millstream.spark.keeping import Keeper, Order
+from millstream.spark.tasks import Message, Task, Work, as_record, messages_in
+
+_PATIENCE = 60.0  # seconds in which a keeper must be up
+_LOOK = 1.0  # seconds between two looks whether the executor is still there
+
+
+@dataclass(frozen=True)
+class Query:
+    """A running query as its keepers know it; `token` is new each time it starts."""
+
+    work: Work
+    root: str
+    durable: bool
+    token: str
+
+    @property
+    def folder(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}-{self.token}"
+
+
+def kept_task(query: Query, level: int, order: Order) -> Task:
+    """The task of a level, done by the keeper of its place."""
+
+    def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        messages = [message for record in records for message in messages_in(record)]
+        if not messages:
+            return
+        attempt = f"{order.attempt}-{secrets.token_hex(3)}"
+        own = Order(order.batch, order.step, order.states, attempt)
+        for message in _asked(query, level, own, messages):
+            yield as_record([message])
+
+    return task
+
+
+def _asked(query: Query, level: int, order: Order, messages: list[Message]) -> list[Message]:
+    with _connection(query, messages[0].place) as keeper:
+        keeper.send_bytes(pickle.dumps((level, order, messages), protocol=5))
+        answer = pickle.loads(keeper.recv_bytes())
+    if isinstance(answer, BaseException):
+        raise answer
+    assert isinstance(answer, list)
+    return answer
+
+
+def _connection(query: Query, place: int) -> Connection:
+    """To the keeper of a place; it is started if there is none."""
+    query.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    address = str(query.folder / str(place))
+    with suppress(OSError):
+        return Client(address, "AF_UNIX")
+    with (query.folder / f"{place}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two tasks may want it at the same time
+        with suppress(OSError):
+            return Client(address, "AF_UNIX")
+        _start(query, place)
+        return _awaited(address)
+
+
+def _start(query: Query, place: int) -> None:
+    told = query.folder / f"{place}.query"
+    told.write_bytes(_pickled(query))
+    command = [sys.executable, "-m", "millstream.spark.keepers", str(told), str(_executor())]
+    subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def _pickled(query: Query) -> bytes:
+    from pyspark import cloudpickle  # user functions need not be importable
+
+    pickled: bytes = cloudpickle.dumps(query)  # type: ignore[no-untyped-call]
+    return pickled
+
+
+def _executor() -> int:
+    """The process of the executor: the parent of the daemon that is the parent of this worker."""
+    parent = os.getppid()
+    fields = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1])
+
+
+def _awaited(address: str) -> Connection:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return Client(address, "AF_UNIX")
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
+def stop_keepers(query: Query) -> None:
+    """End those on this machine; others end with their executor."""
+    for address in query.folder.glob("[0-9]*"):
+        if address.suffix == "":
+            with suppress(OSError), Client(str(address), "AF_UNIX") as keeper:
+                keeper.send_bytes(b"")
+    for path in query.folder.glob("*"):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        query.folder.rmdir()
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+def serve(told: Path, executor: int) -> None:
+    query = pickle.loads(told.read_bytes())
+    assert isinstance(query, Query)
+    keeper = Keeper(query.work, LocalFiles(query.root, query.durable))
+    with Listener(str(told.with_suffix("")), "AF_UNIX") as listener:
+        socket = listener._listener._socket  # type: ignore[attr-defined]
+        while _is_alive(executor):
+            if wait([socket], _LOOK) and not _answered(keeper, listener):
+                return
+
+
+def _answered(keeper: Keeper, listener: Listener) -> bool:
+    """Do what one task asks; False if all is over."""
+    with suppress(OSError, EOFError), listener.accept() as task:
+        request = task.recv_bytes()
+        if not request:
+            return False
+        task.send_bytes(pickle.dumps(_outcome(keeper, request), protocol=5))
+    return True
+
+
+def _outcome(keeper: Keeper, request: bytes) -> list[Message] | BaseException:
+    try:
+        level, order, messages = pickle.loads(request)
+        return list(keeper.level(order, level, messages))
+    except Exception as error:  # the task raises it, with the message of whoever made it
+        return error
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))

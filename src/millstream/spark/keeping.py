@@ -1,0 +1,108 @@
+"""Shards that stay in memory between batches, and their state in the checkpoint.
+
+After each batch a shard's state is what it was plus what it took in: so that is what is written, a
+*log* record. When the logs since the last snapshot have grown as long as it, the next record is a
+snapshot of the whole state instead: writing costs what the batches bring, never the size of the
+window, and reading again at most twice the state. Tasks may be tried twice, and elsewhere: whoever
+finds that the shard in memory is not at the record that the manifest names makes it anew.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from millstream.checkpoint.files import Files
+from millstream.checkpoint.manifest import ShardState
+from millstream.checkpoint.records import Ref, Writer
+from millstream.spark.fragments import Fragment
+from millstream.spark.shard import Shard, ShardStep
+from millstream.spark.tasks import Message, Step, Stepped, Work, level_messages
+
+FOLDER = "state"
+LEAST = 1 << 18  # bytes of logs that are not worth a snapshot
+MOST_LOGS = 64  # then they become one
+
+
+@dataclass(frozen=True)
+class Order:
+    """A batch as the driver orders it: its number, and the state of each shard before it. `attempt`
+    makes the names of its files its own."""
+
+    batch: int
+    step: Step
+    states: Mapping[tuple[int, int], ShardState]
+    attempt: str
+
+
+class Keeper:
+    """The shards of a query that are in this process."""
+
+    def __init__(self, work: Work, files: Files) -> None:
+        self._work = work
+        self._files = files
+        self._shards: dict[tuple[int, int], tuple[Ref | None, Shard]] = {}
+
+    def level(self, order: Order, level: int, messages: Sequence[Message]) -> Iterator[Message]:
+        """What follows at a level from the messages that came to its place."""
+        place = messages[0].place
+        name = f"{FOLDER}/{order.batch:010d}-{level}-{place}-{order.attempt}"
+        writer = Writer(self._files, name)
+        runner = _Runner(self, order, writer)
+        yield from level_messages(self._work, level, order.step, messages, runner)
+        writer.close()
+        self._shards |= runner.stepped
+
+    def at(self, fragment: Fragment, shard: int, state: ShardState) -> Shard:
+        """The shard in this state; it is taken out, since whoever gets it changes it."""
+        version, kept = self._shards.pop((fragment.number, shard), (None, None))
+        if kept is not None and version == state.version:
+            return kept
+        return self._made_anew(fragment, state)
+
+    def _made_anew(self, fragment: Fragment, state: ShardState) -> Shard:
+        shard = Shard(fragment, self._work.context())
+        if state.snapshot is not None:
+            shard.restore(pickle.loads(state.snapshot.read(self._files)))
+        for step in _steps(self._files, state.logs):
+            shard.step(step)
+            shard.errors()
+        return shard
+
+
+class _Runner:
+    """The shards of one place, for one batch."""
+
+    def __init__(self, keeper: Keeper, order: Order, writer: Writer) -> None:
+        self.stepped: dict[tuple[int, int], tuple[Ref | None, Shard]] = {}
+        self._keeper = keeper
+        self._order = order
+        self._writer = writer
+
+    def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped:
+        key = fragment.number, shard
+        before = self._order.states.get(key, ShardState())
+        running = self._keeper.at(fragment, shard, before)
+        given = running.step(step)
+        state = self._written(before, running, step)
+        self.stepped[key] = state.version, running
+        return Stepped(given, running.errors(), state)
+
+    def _written(self, before: ShardState, shard: Shard, step: ShardStep) -> ShardState:
+        log = pickle.dumps([step], protocol=5)
+        size = 0 if before.snapshot is None else before.snapshot.length
+        if before.logged + len(log) > max(size, LEAST):
+            return ShardState(self._writer.add(pickle.dumps(shard.save(), protocol=5)))
+        if len(before.logs) < MOST_LOGS:
+            return ShardState(before.snapshot, (*before.logs, self._writer.add(log)))
+        steps = [*_steps(self._keeper._files, before.logs), step]
+        return ShardState(before.snapshot, (self._writer.add(pickle.dumps(steps, protocol=5)),))
+
+    def staged(self, payload: bytes) -> Ref:
+        return self._writer.add(bytes(payload))
+
+
+def _steps(files: Files, logs: Iterable[Ref]) -> Iterator[ShardStep]:
+    for log in logs:
+        yield from pickle.loads(log.read(files))

@@ -1,0 +1,105 @@
+"""A query that goes on batch after batch: each is run, then committed by its manifest."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from millstream.checkpoint.files import Files
+from millstream.checkpoint.manifest import Manifest, collect_garbage, last_manifest
+from millstream.checkpoint.records import Writer
+from millstream.spark.job import Outcome, collected, leaves_of
+from millstream.spark.keepers import Query, kept_task, stop_keepers
+from millstream.spark.keeping import FOLDER, Keeper, Order
+from millstream.spark.tasks import LeafInput, Message, Step, Work, leaf_messages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Executor(Protocol):
+    """Who runs the tasks of a batch."""
+
+    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+        """All that reaches the driver."""
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class InProcess:
+    """All tasks here, one after the other."""
+
+    work: Work
+    files: Files
+
+    def __post_init__(self) -> None:
+        self._keeper = Keeper(self.work, self.files)
+
+    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+        messages: Iterable[Message] = leaf_messages(self.work, inputs)
+        for level in range(1, self.work.last_level + 1):
+            at: dict[int, list[Message]] = defaultdict(list)
+            for message in messages:
+                at[message.place].append(message)
+            messages = [m for there in at.values() for m in self._keeper.level(order, level, there)]
+        return messages
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class OnSpark:
+    """A job of Spark, whose tasks ask the keepers of their places."""
+
+    spark: SparkSession
+    query: Query
+
+    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+        work = self.query.work
+        frame = leaves_of(self.spark, work, inputs)
+        for level in range(1, work.last_level + 1):
+            placed = frame.repartitionById(work.places, frame["place"])
+            frame = placed.mapInArrow(kept_task(self.query, level, order), frame.schema)
+        return collected(frame)
+
+    def close(self) -> None:
+        stop_keepers(self.query)
+
+
+class Pipeline:
+    """The batches of a query, from where its checkpoint is."""
+
+    def __init__(self, work: Work, files: Files, executor: Executor) -> None:
+        self.manifest = last_manifest(files) or Manifest(-1)
+        self._before = self.manifest
+        self._work = work
+        self._files = files
+        self._executor = executor
+        self._token = secrets.token_hex(4)
+
+    def run(self, step: Step, inputs: Sequence[LeafInput], driver: bytes) -> Outcome:
+        """Run and commit the next batch. `driver` is what the driver wants to know again."""
+        batch = self.manifest.batch + 1
+        order = Order(batch, step, self.manifest.shards, self._token)
+        outcome = Outcome(self._work, step, self._executor.run(order, inputs))
+        writer = Writer(self._files, f"{FOLDER}/{batch:010d}-driver-{self._token}")
+        kept = writer.add(driver)
+        answers = [*outcome.staged, *(writer.add(payload) for payload in outcome.inline)]
+        writer.close()
+        shards = {**self.manifest.shards, **outcome.states}
+        self._commit(Manifest(batch, shards, kept, tuple(answers)))
+        return outcome
+
+    def _commit(self, manifest: Manifest) -> None:
+        manifest.write(self._files)
+        self._before, self.manifest = self.manifest, manifest
+        kept = [m for m in (self._before, self.manifest) if m.batch >= 0]
+        collect_garbage(self._files, kept, (FOLDER,))
+
+    def close(self) -> None:
+        self._executor.close()
