@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 CLOSE = 1.1  # costs that differ by less are the same
 
@@ -59,8 +60,11 @@ class Claim:
 
     def ratios(self, costs: Sequence[Mapping[str, float]]) -> list[float]:
         """How many times as much the second costs."""
-        chosen = costs[self.setting.lines]
-        return [(each[self.more] + 1e-9) / (each[self.less] + 1e-9) for each in chosen]
+        return [_ratio(each[self.more], each[self.less]) for each in costs[self.setting.lines]]
+
+
+def _ratio(more: float, less: float) -> float:
+    return more / less if less else inf if more else 1.0
 
 
 def verdict(ratios: Sequence[float]) -> str:

@@ -140,7 +140,8 @@ RUNTIMES = {
     "Q6": "about 2",
 }
 _WAITS = (
-    "TIA's >= ALL must wait for ends of counts that change rarely, and keeps all that came since"
+    "a count that changes rarely holds the frontier of all back, and the anti-join of >= ALL keeps "
+    "what comes meanwhile"
 )
 _HERE = Setting("", slice(None))
 

@@ -55,9 +55,15 @@ class Running:
         return self.drive.touched + self.view.touched
 
 
+def _timed(plan: Plan, window: int) -> int:
+    """Units that are timed: more than a partition of a calendar has, so that some are dropped; but
+    few where each unit costs the same and much."""
+    return max(4_000, window // 4) if plan.unit is None else max(1_000, window // 50)
+
+
 def cost(plan: Plan, window: int, space: bool = False) -> Cost:
     """For 1,000 rows, after the windows have been filled and half of them has passed again."""
-    full, timed = window * 3 // 2, max(4_000, window // 10)
+    full, timed = window * 3 // 2, _timed(plan, window)
     running = Running.of(plan, window, full + timed)
     running.drive.push_rows(full, FILL)
     if isinstance(running.view, ListView):
