@@ -15,7 +15,6 @@ from millstream.physical.areas.area import Area, Probing, newest_renumbered
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.kernels.ring import (
-    CODE,
     WIDTH,
     append,
     first_alive,
@@ -34,6 +33,7 @@ class Ring(Area):
         self._base = self._stop = 0  # numbers of the first element and behind the last
         self._origin = 0  # number of the element that lies, lay or would lie at place 0
         self._elements = np.zeros((64, WIDTH), np.int64)
+        self._codes = np.zeros(64, np.int32)  # by place
         self._newest = np.full(64, -1, np.int64)  # number of the newest element by code
 
     def __len__(self) -> int:
@@ -41,7 +41,8 @@ class Ring(Area):
 
     @property
     def nbytes(self) -> int:
-        return self._elements.nbytes + self._newest.nbytes + self._store.nbytes
+        own = self._elements.nbytes + self._codes.nbytes + self._newest.nbytes
+        return own + self._store.nbytes
 
     def insert(self, codes: Ints, batch: Batch) -> None:
         count = len(batch)
@@ -56,7 +57,10 @@ class Ring(Area):
         self._stop += count
 
     def _append(self, codes: Ints, start: Ints, end: Ints, weight: Ints) -> None:
-        append(codes, start, end, weight, self._stop, self._origin, self._elements, self._newest)
+        append(
+            codes, start, end, weight, self._stop, self._origin,
+            self._elements, self._codes, self._newest,
+        )  # fmt: skip
 
     def _grow(self, count: int) -> None:
         """More room; elements are numbered from 0 again."""
@@ -70,6 +74,7 @@ class Ring(Area):
         """The elements at slots again, with these codes, numbered from 0."""
         start, end, weight = self.times(slots)
         self._elements = np.zeros((capacity, WIDTH), np.int64)
+        self._codes = np.zeros(capacity, np.int32)
         self._newest = np.full(max(64, int(codes.max(initial=0)) + 1), -1, np.int64)
         self._base = self._stop = self._origin = 0
         self._append(codes, start, end, weight)
@@ -87,8 +92,9 @@ class Ring(Area):
             )
         else:
             found, slots, touched = probe_all(
-                codes, start, end, self._base, self._stop, self._origin, self._elements
-            )
+                codes, start, end, self._base, self._stop, self._origin,
+                self._elements, self._codes,
+            )  # fmt: skip
         self.touched += touched
         return found, slots
 
@@ -116,12 +122,11 @@ class Ring(Area):
         return start, end, weight
 
     def codes(self) -> Ints:
-        codes: Ints = self._elements[self.slots(), CODE]
-        return codes
+        return self._codes[self.slots()].astype(np.int64)
 
     def live_codes(self) -> Ints:
         return np.flatnonzero(self._newest >= self._base) if len(self) else np.empty(0, np.int64)
 
     def renumber(self, renumbered: Ints) -> None:
-        recode(self._base, self._stop, self._origin, self._elements, renumbered)
+        recode(self._base, self._stop, self._origin, self._codes, renumbered)
         self._newest = newest_renumbered(self._newest, renumbered)

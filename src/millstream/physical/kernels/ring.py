@@ -13,11 +13,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 
 
-# The columns of an element: what a probe reads stands first, together in memory.
-START, END, OLDER, WEIGHT, CODE = 0, 1, 2, 3, 4
-WIDTH = 5
+# The columns of an element, together in memory: two of them are a line of the cache.
+START, END, OLDER, WEIGHT = 0, 1, 2, 3
+WIDTH = 4
 
 
 @njit(cache=True, inline="always")
@@ -35,6 +36,7 @@ def append(
     first: int,
     origin: int,
     elements: Ints,
+    code_at: Codes,
     newest: Ints,
 ) -> None:
     """Enter elements first, first + 1, … into the ring and the chains of their codes."""
@@ -45,7 +47,7 @@ def append(
         elements[place, END] = ends[i]
         elements[place, OLDER] = newest[code]
         elements[place, WEIGHT] = weights[i]
-        elements[place, CODE] = code
+        code_at[place] = code
         newest[code] = first + i
 
 
@@ -113,7 +115,14 @@ def _follow_chains(
 
 @njit(cache=True)
 def probe_all(
-    codes: Ints, starts: Ints, ends: Ints, base: int, stop: int, origin: int, elements: Ints
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    base: int,
+    stop: int,
+    origin: int,
+    elements: Ints,
+    code_at: Codes,
 ) -> tuple[Ints, Ints, int]:
     """As `probe_chains`, by a nested loop."""
     room = 2 * len(codes) + 16
@@ -121,8 +130,9 @@ def probe_all(
     i, number, count = 0, base, 0
     while True:
         i, number, count = _scan(
-            codes, starts, ends, base, stop, origin, elements, found, places, i, number, count
-        )
+            codes, starts, ends, base, stop, origin, elements, code_at,
+            found, places, i, number, count,
+        )  # fmt: skip
         if i == len(codes):
             return found[:count], places[:count], len(codes) * (stop - base)
         found, places = _doubled(found), _doubled(places)
@@ -137,6 +147,7 @@ def _scan(
     stop: int,
     origin: int,
     elements: Ints,
+    code_at: Codes,
     found: Ints,
     places: Ints,
     i: int,
@@ -149,7 +160,7 @@ def _scan(
         while number < stop:
             place = place_of(number, origin, capacity)
             if (
-                elements[place, CODE] == code
+                code_at[place] == code
                 and elements[place, START] < end
                 and start < elements[place, END]
             ):
@@ -172,11 +183,11 @@ def _doubled(array: Ints) -> Ints:
 
 
 @njit(cache=True)
-def recode(base: int, stop: int, origin: int, elements: Ints, renumbered: Ints) -> None:
+def recode(base: int, stop: int, origin: int, code_at: Codes, renumbered: Ints) -> None:
     """Give elements the new codes of their old ones."""
     for number in range(base, stop):
-        place = place_of(number, origin, len(elements))
-        elements[place, CODE] = renumbered[elements[place, CODE]]
+        place = place_of(number, origin, len(code_at))
+        code_at[place] = renumbered[code_at[place]]
 
 
 @njit(cache=True)
@@ -198,8 +209,15 @@ def read_times(places: Ints, elements: Ints) -> tuple[Ints, Ints, Ints]:
 
 @njit(cache=True)
 def first_alive(base: int, stop: int, origin: int, elements: Ints, frontier: int) -> int:
-    """The first element that ends after the frontier."""
-    capacity = len(elements)
-    while base < stop and elements[place_of(base, origin, capacity), END] <= frontier:
-        base += 1
+    """The first element that ends after the frontier: in steps that double, then by halves, so
+    that of those that go only a few are looked at."""
+    capacity, step = len(elements), 1
+    while base < stop:
+        last = min(base + step, stop) - 1
+        if elements[place_of(last, origin, capacity), END] > frontier:
+            stop = last
+            step = (stop - base + 1) // 2
+        else:
+            base = last + 1
+            step = min(2 * step, (stop - base + 1) // 2)
     return base
