@@ -784,7 +784,6 @@ def test_a_query_shows_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"engine": "spark"}, ms.NotYetError, 'engine "spark" is not built yet'),
         ({"engine": "steam"}, ms.QueryError, 'engine "steam" does not exist'),
         ({"on_error": "weep"}, ms.QueryError, 'on_error is "skip" or "stop", not "weep"'),
         (

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
+    from millstream.spark.opening import Opener
     from millstream.spark.tasks import Work
 
 
@@ -212,10 +213,24 @@ class Query:
         from millstream.local.starting import start
 
         self._check_registered()
+        opener = self._opener(checkpoint)
         self.running = start(
-            self._session, self, sink, name, checkpoint, trigger, late, errors, snapshots
+            self._session, self, sink, name, checkpoint, trigger, late, errors, snapshots, opener
         )
         return self.running
+
+    def _opener(self, checkpoint: str | None) -> Opener | None:
+        """Who opens the operators, if they do not simply run in the thread of the query."""
+        on_spark = self._session.engine == "spark"
+        if checkpoint is None and not on_spark:
+            return None
+        from millstream.checkpoint.identity import identity
+        from millstream.spark.opening import Opener
+
+        catalog = self._session.catalog
+        own = identity(self.plan, self.emit, catalog.functions, catalog.aggregates)
+        spark = self._session.spark if on_spark else None
+        return Opener(own, self._seed, checkpoint, spark)
 
     def snapshot(
         self,

@@ -374,7 +374,6 @@ def test_available_now_reads_to_the_end() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"checkpoint": "/tmp/x"}, "checkpoints are not built yet"),
         ({"trigger": "now and then"}, "'now and then' is not a trigger"),
         ({"sink": "consol"}, 'sink "consol" does not exist'),
         ({"sink": 5}, 'a sink is "console", "noop" or a function'),

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.records import Ref, sealed, unsealed
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER
 
 FOLDER = "manifests"
 
@@ -36,10 +38,13 @@ class ShardState:
 
 @dataclass(frozen=True)
 class Manifest:
-    """After batch `batch`: the state of each shard by fragment and number, what the driver keeps,
-    and the answers of the batch, until they are published."""
+    """After batch `batch`: when time began and how far the answer has come, the state of each shard
+    by fragment and number, what the driver keeps, and the answers of the batch, until they are
+    published."""
 
     batch: int
+    beginning: int = INFINITY
+    frontier: int = NEVER
     shards: Mapping[tuple[int, int], ShardState] = field(default_factory=dict)
     driver: Ref | None = None
     answers: tuple[Ref, ...] = ()
@@ -58,6 +63,8 @@ class Manifest:
     def _json(self) -> dict[str, object]:
         return {
             "batch": self.batch,
+            "beginning": self.beginning,
+            "frontier": self.frontier,
             "shards": [
                 [*key, _optional(state.snapshot), [_ref(log) for log in state.logs]]
                 for key, state in self.shards.items()
@@ -83,6 +90,8 @@ def read_manifest(files: Files, name: str) -> Manifest:
     told = json.loads(unsealed(name, files.read(name)))
     return Manifest(
         told["batch"],
+        told["beginning"],
+        told["frontier"],
         {
             (fragment, shard): ShardState(
                 None if snapshot is None else Ref(*snapshot), tuple(Ref(*log) for log in logs)

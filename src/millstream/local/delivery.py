@@ -13,7 +13,7 @@ from millstream.local.kept import Kept
 from millstream.local.sinks import GivenBatch, Noop, Sink
 from millstream.logical.plan import Schema
 from millstream.logical.time import TimeDomain
-from millstream.physical.batch import NEVER, Batch, merged
+from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
 
 
@@ -98,6 +98,14 @@ class Delivery:
             self._sink.give(table, batch)
         except Exception as error:  # whatever a sink raises ends its query
             raise QueryError(f'query "{self._query}": the sink failed: {error}') from error
+
+    def save(self) -> State:
+        names = ("rows", "batches", "_early", "_frontier")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, state: State) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def close(self) -> None:
         try:

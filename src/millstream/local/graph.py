@@ -9,12 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
 
 Sink = Callable[[Batch], None]
+
+
+class Saved(Protocol):
+    """What is kept and comes back."""
+
+    def save(self) -> State: ...
+
+    def restore(self, state: State) -> None: ...
 
 
 @dataclass
@@ -89,6 +98,24 @@ class Graph:
             self._sink(batch)
         for consumer, port in vertex.consumers:
             self.push(consumer, batch, port)
+
+    # --- a round: whatever runs elsewhere than here has something to do -------------------------
+
+    def follow(self, position: Saved) -> None:
+        """Keep the position of the query with the state; bring it to where that is."""
+
+    def resume(self) -> bool:
+        """Before the first round: give again what may not have been delivered, if something is."""
+        return False
+
+    def end_round(self) -> None:
+        """See to it that all that was pushed is answered."""
+
+    def delivered(self) -> None:
+        """The answers of the round are where they belong."""
+
+    def close(self) -> None:
+        """Nothing more will be pushed."""
 
     def save(self) -> list[State]:
         return [vertex.operator.save() for vertex in self.vertices]

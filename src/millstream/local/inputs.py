@@ -14,7 +14,7 @@ from millstream.local.graph import Vertex
 from millstream.local.held import HeldRows
 from millstream.local.inbox import Arrival, End, Inbox, Inlet
 from millstream.logical.time import INFINITY
-from millstream.physical.batch import NEVER
+from millstream.physical.batch import NEVER, State
 from millstream.records import Records
 
 
@@ -74,6 +74,16 @@ class Input(ABC):
             return None
         return self.stream.idle * self.stream.domain.microseconds
 
+    def save(self) -> State:
+        """How far the stream has been read."""
+        names = ("frontier", "received", "admitted", "late", "bad", "ended")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, state: State) -> None:
+        """Go on from there; the stream is given from its beginning again."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
     def timed(self, records: Records, now: int) -> Records:
         """The rows in order of time; those of a stream without one get the time of arrival."""
         if self.stream.time:
@@ -122,6 +132,7 @@ class QueuedInput(Input):
         self._held = HeldRows() if is_held(stream, [v.node for v in vertices]) else None
         self.origin = origin
         self._inlet = origin.attach(inbox)
+        self._known = 0  # rows that come again after a restart, and were read before it
 
     @property
     def ready(self) -> bool:
@@ -132,7 +143,19 @@ class QueuedInput(Input):
         return self._inlet.queued
 
     def take(self, limit: int = BATCH_ROWS) -> Arrival:
-        return self._inlet.take(limit)
+        if self._known == 0:
+            return self._inlet.take(limit)
+        arrival = self._inlet.take(min(limit, self._known))
+        self._known -= len(arrival.records) + len(arrival.bad)
+        return Arrival(arrival.records.slice(0, 0), end=arrival.end)
+
+    def save(self) -> State:
+        return super().save() | {"held": self._held}
+
+    def restore(self, state: State) -> None:
+        self._held = state["held"]
+        super().restore({name: value for name, value in state.items() if name != "held"})
+        self._known = self.received
 
     def released(self, records: Records) -> Records:
         return records if self._held is None else self._held.released(records, self.frontier)
@@ -172,6 +195,10 @@ class BoundedInput(Input):
 
     def timed(self, records: Records, now: int) -> Records:
         return records
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._read = self.received
 
     @property
     def patience(self) -> None:

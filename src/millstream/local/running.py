@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -14,11 +14,12 @@ from millstream.instants import Instant, chronon, shown
 from millstream.local import answers, metrics
 from millstream.local.clock import Clock
 from millstream.local.delivery import AnswerForm, Delivery
-from millstream.local.graph import Graph
+from millstream.local.graph import Graph, Sink
 from millstream.local.inbox import Inbox
 from millstream.local.inputs import BoundedInput, Input, Origin, QueuedInput, is_held
 from millstream.local.kept import Kept, still_open
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
+from millstream.local.position import Position
 from millstream.local.sinks import sink_of
 from millstream.local.sources import Reader
 from millstream.local.worker import Policy, Worker
@@ -26,13 +27,16 @@ from millstream.logical.analysis import given_anew
 from millstream.logical.plan import Plan, Source
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import merged
-from millstream.physical.operator import PhysicalPlan
+from millstream.physical.operator import Context, PhysicalPlan
 from millstream.records import Records
 
 if TYPE_CHECKING:
     from millstream.logical.evaluate import UserAggregate, UserFunction
 
 _PARTING = 0.1  # seconds in which sources may end in good order when a query stops
+
+
+OpenGraph: TypeAlias = Callable[[PhysicalPlan, Context, Sink], Graph]
 
 
 class Running:
@@ -57,6 +61,7 @@ class Running:
         clock: Clock,
         note_state: Callable[[str], None],
         approach: str,
+        open_graph: OpenGraph = Graph,
     ) -> None:
         self.name = name
         self._clock = clock
@@ -72,13 +77,14 @@ class Running:
         error_output = ErrorOutput(name, receiver(errors, "errors", name))
         context = RunningContext(functions, aggregates, output=error_output)
         delivery = Delivery(name, self._form, context, sink_of(sink), kept)
-        graph = Graph(self._plan, context, delivery.gather)
+        graph = open_graph(self._plan, context, delivery.gather)
         inbox = Inbox()
         policy = Policy(interval, stop_on_error, has_late=has_state(self._plan))
         inputs = [_input(*origins[stream], graph, inbox) for stream in sorted(graph.sources)]
         self._worker = Worker(
             name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock
         )  # fmt: skip
+        graph.follow(Position(inputs, delivery))
         note_state("running")
         self._worker.start(self._ended)
 

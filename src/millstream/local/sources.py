@@ -160,7 +160,7 @@ class Reader:
         self._audience = Audience(stream)
         self._open = open
         self._decode = decode
-        self._shared = shared
+        self.shared = shared
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._items: Iterator[Any] | None = None
@@ -199,7 +199,7 @@ class Reader:
     def detach(self, inlet: Inlet) -> None:
         """Where a source that blocks can be closed from outside, that wakes it."""
         self._audience.leave(inlet)
-        if not self._shared and not isinstance(self._items, GeneratorType):
+        if not self.shared and not isinstance(self._items, GeneratorType):
             self._close()
 
     def join(self, timeout: float) -> None:
@@ -240,7 +240,7 @@ class Reader:
                 return True
             self._pending.append(item)
             self._thread = None
-        if not self._shared:
+        if not self.shared:
             self._close()
         return False
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from millstream.catalog import Stream
 from millstream.declarations import length
 from millstream.errors import MillstreamError, NotYetError, QueryError
+from millstream.local.graph import Graph
 from millstream.local.inputs import Origin
-from millstream.local.running import Running
-from millstream.local.sources import Feed
+from millstream.local.running import OpenGraph, Running
+from millstream.local.sources import Feed, Reader
 from millstream.logical.plan import Source
 from millstream.logical.time import TIMESTAMP_TIME
 from millstream.records import Records
@@ -31,14 +32,13 @@ def start(
     late: object,
     errors: object,
     snapshots: bool,
+    opener: OpenGraph | None = None,
 ) -> Running:
-    """The query, running."""
+    """The query, running; its operators where `opener` puts them, else in its thread."""
     if query.sink is not None:
         raise NotYetError(
             f'sink "{query.sink.name.text}" is not built yet', help="start the SELECT alone"
         )
-    if checkpoint is not None:
-        raise NotYetError("checkpoints are not built yet", help="leave checkpoint=… out")
     if session.engine == "reference":
         raise QueryError(
             "the reference engine does not run queries continuously",
@@ -49,6 +49,8 @@ def start(
     interval = _interval(trigger)
     origins = _origins(session, query)
     _check_sources(origins, trigger)
+    if checkpoint is not None:
+        _check_replay(origins)
     if name is not None:
         query.named(name)
     return Running(
@@ -61,12 +63,13 @@ def start(
         sink=sink,
         late=late,
         errors=errors,
-        interval=interval,
+        interval=interval if opener is None else interval or 1,  # it takes all that is there
         stop_on_error=session.on_error == "stop",
         snapshots=snapshots,
         clock=session.clock,
         note_state=query.note_state,
         approach=session.approach,
+        open_graph=Graph if opener is None else opener,
     )
 
 
@@ -87,6 +90,17 @@ def _interval(trigger: object) -> int | None:
 def _origins(session: Session, query: Query) -> dict[str, tuple[Stream, Records | Origin]]:
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
     return {name: (session._source_stream(name), session._origin(name)) for name in sorted(names)}
+
+
+def _check_replay(origins: dict[str, tuple[Stream, Records | Origin]]) -> None:
+    """After a crash rows that were read and not committed must come again."""
+    for name, (_, origin) in origins.items():
+        if isinstance(origin, Feed) or (isinstance(origin, Reader) and origin.shared):
+            raise QueryError(
+                f'stream "{name}" cannot be read again after a crash, so a checkpoint of it would '
+                "be worth nothing",
+                help="use a source that can: data in memory, or CREATE STREAM … SOURCE",
+            )
 
 
 def _check_sources(

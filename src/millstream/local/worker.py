@@ -19,7 +19,7 @@ from millstream.local.inbox import Arrival, Inbox
 from millstream.local.inputs import Input, QueuedInput
 from millstream.local.intake import nothing
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput
-from millstream.physical.batch import Batch
+from millstream.physical.batch import NEVER, Batch
 from millstream.records import Records
 
 ROUND_ROWS = 1_000_000  # what a round of a triggered query takes from a stream at most
@@ -98,10 +98,12 @@ class Worker:
 
     def _run(self) -> None:
         try:
+            self._resume()
             while not self._over and (ready := self._await()) is not None:
                 self._round(ready)
         except BaseException as error:  # also an exit: whoever waits must hear of it
             self._fail(error)
+        self.graph.close()
         self.stop()
         for input in self.inputs:
             input.detach()
@@ -151,12 +153,32 @@ class Worker:
                 self._due = began + self._policy.interval
                 self._absorb_all(ready)
             self._pass_over_silence(began)
+            self._end_round()
             frontier = self.graph.root.frontier
             self.delivery.keep(min([frontier - 1, *self.awaited]))
             self.seconds += (self._clock.ticks() - began) / 1e6
         self.delivery.give(self._nothing.up_to(frontier))
+        self.graph.delivered()
         with self.moved:
             self.moved.notify_all()
+
+    def _resume(self) -> None:
+        """Deliver what was answered before the query was last ended, if that is not certain."""
+        with self.working:
+            again = self.graph.resume()
+            self.delivery.keep(NEVER)
+        if again:
+            self.delivery.give(self._nothing.up_to(self.graph.root.frontier))
+            self.graph.delivered()
+
+    def _end_round(self) -> None:
+        before = self.errors.count
+        self.graph.end_round()
+        self._check_errors(before)
+
+    def _check_errors(self, before: int) -> None:
+        if self._policy.stop_on_error and self.errors.count > before:
+            raise _error(self.errors.kept[before - self.errors.count])
 
     def _absorb_all(self, ready: list[Input]) -> None:
         """What has arrived until now, the stream that is furthest behind first."""
@@ -222,8 +244,7 @@ class Worker:
             else:
                 batch = Batch.empty(vertex.node.types, input.frontier)
             self.graph.push(vertex, batch)
-        if self._policy.stop_on_error and self.errors.count > before:
-            raise _error(self.errors.kept[before - self.errors.count])
+        self._check_errors(before)
 
     # --- silence ---------------------------------------------------------------------------------
 

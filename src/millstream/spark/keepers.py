@@ -19,13 +19,12 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Client, Connection, Listener, wait
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
 import pyarrow as pa
 
-from millstream.checkpoint.files import LocalFiles
-from millstream.spark.keeping import Keeper, Order
+from millstream.spark.keeping import Order
 from millstream.spark.tasks import Message, Task, Work, as_record, messages_in
 
 _PATIENCE = 60.0  # seconds in which a keeper must be up
@@ -40,6 +39,10 @@ class Query:
     root: str
     durable: bool
     token: str
+
+    @staticmethod
+    def new(work: Work, root: str, durable: bool) -> Query:
+        return Query(work, root, durable, secrets.token_hex(8))
 
     @property
     def folder(self) -> Path:
@@ -88,7 +91,7 @@ def _connection(query: Query, place: int) -> Connection:
 def _start(query: Query, place: int) -> None:
     told = query.folder / f"{place}.query"
     told.write_bytes(_pickled(query))
-    command = [sys.executable, "-m", "millstream.spark.keepers", str(told), str(_executor())]
+    command = [sys.executable, "-m", "millstream.spark.keeper_process", str(told), str(_executor())]
     subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
@@ -119,55 +122,6 @@ def _awaited(address: str) -> Connection:
 
 def stop_keepers(query: Query) -> None:
     """End those on this machine; others end with their executor."""
-    for address in query.folder.glob("[0-9]*"):
-        if address.suffix == "":
-            with suppress(OSError), Client(str(address), "AF_UNIX") as keeper:
-                keeper.send_bytes(b"")
-    for path in query.folder.glob("*"):
-        path.unlink(missing_ok=True)
-    with suppress(OSError):
-        query.folder.rmdir()
-
-
-# --- the process ----------------------------------------------------------------------------------
-
-
-def serve(told: Path, executor: int) -> None:
-    query = pickle.loads(told.read_bytes())
-    assert isinstance(query, Query)
-    keeper = Keeper(query.work, LocalFiles(query.root, query.durable))
-    with Listener(str(told.with_suffix("")), "AF_UNIX") as listener:
-        socket = listener._listener._socket  # type: ignore[attr-defined]
-        while _is_alive(executor):
-            if wait([socket], _LOOK) and not _answered(keeper, listener):
-                return
-
-
-def _answered(keeper: Keeper, listener: Listener) -> bool:
-    """Do what one task asks; False if all is over."""
-    with suppress(OSError, EOFError), listener.accept() as task:
-        request = task.recv_bytes()
-        if not request:
-            return False
-        task.send_bytes(pickle.dumps(_outcome(keeper, request), protocol=5))
-    return True
-
-
-def _outcome(keeper: Keeper, request: bytes) -> list[Message] | BaseException:
-    try:
-        level, order, messages = pickle.loads(request)
-        return list(keeper.level(order, level, messages))
-    except Exception as error:  # the task raises it, with the message of whoever made it
-        return error
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except OSError:
-        return False
-    return True
-
-
-if __name__ == "__main__":
-    serve(Path(sys.argv[1]), int(sys.argv[2]))
+    for told in query.folder.glob("*.query"):
+        with suppress(OSError), Client(str(told.with_suffix("")), "AF_UNIX") as keeper:
+            keeper.send_bytes(b"")

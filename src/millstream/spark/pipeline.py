@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,14 +11,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.manifest import Manifest, collect_garbage, last_manifest
-from millstream.checkpoint.records import Writer
+from millstream.checkpoint.records import Writer, sealed, unsealed
+from millstream.physical.batch import NEVER, Batch, merged
 from millstream.spark.job import Outcome, collected, leaves_of
 from millstream.spark.keepers import Query, kept_task, stop_keepers
 from millstream.spark.keeping import FOLDER, Keeper, Order
+from millstream.spark.payload import decoded
 from millstream.spark.tasks import LeafInput, Message, Step, Work, leaf_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_PUBLISHED = "published"
 
 
 class Executor(Protocol):
@@ -92,8 +98,29 @@ class Pipeline:
         answers = [*outcome.staged, *(writer.add(payload) for payload in outcome.inline)]
         writer.close()
         shards = {**self.manifest.shards, **outcome.states}
-        self._commit(Manifest(batch, shards, kept, tuple(answers)))
+        beginning, frontier = outcome.present.beginning, outcome.frontier
+        self._commit(Manifest(batch, beginning, frontier, shards, kept, tuple(answers)))
         return outcome
+
+    def answers(self) -> Batch:
+        """Those of the last batch."""
+        payloads = [ref.read(self._files) for ref in self.manifest.answers]
+        nothing = Batch.empty(self._work.answer_types, NEVER)
+        return merged([nothing, *map(decoded, payloads)]).up_to(self.manifest.frontier)
+
+    def note_published(self, told: bytes) -> None:
+        """The answers of the last batch are where they belong."""
+        self._files.replace(_PUBLISHED, sealed(pickle.dumps((self.manifest.batch, told))))
+
+    def published(self) -> bytes | None:
+        """What was told when the answers of the last batch were published, if they were."""
+        try:
+            data = unsealed(_PUBLISHED, self._files.read(_PUBLISHED))
+        except FileNotFoundError:
+            return None
+        batch, told = pickle.loads(data)
+        assert isinstance(told, bytes)
+        return told if batch == self.manifest.batch else None
 
     def _commit(self, manifest: Manifest) -> None:
         manifest.write(self._files)

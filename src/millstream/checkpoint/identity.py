@@ -1,0 +1,142 @@
+"""What a checkpoint belongs to: a query over streams of certain columns, with certain functions.
+
+State made by one query means nothing to another, so whatever has changed is told before anything is
+read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from millstream.checkpoint.files import CheckpointError, Files
+from millstream.checkpoint.records import sealed, unsealed
+from millstream.logical.evaluate import UserAggregate, UserFunction
+from millstream.logical.expressions import AggregateCall, Call
+from millstream.logical.plan import Plan, Source, expressions
+from millstream.logical.text import plan_text
+from millstream.types import sql_name
+
+FORMAT = 1  # of all files of a checkpoint
+_NAME, _PLAN = "query", "plan"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Each part as text, so that messages can say which one has changed."""
+
+    query: str
+    streams: Mapping[str, str]
+    functions: Mapping[str, str]
+
+
+def identity(
+    plan: Plan,
+    emit: str,
+    functions: Mapping[str, UserFunction],
+    aggregates: Mapping[str, UserAggregate],
+) -> Identity:
+    sources = {node.stream: node for node in plan.walk() if isinstance(node, Source)}
+    streams = {name: _columns(source) for name, source in sorted(sources.items())}
+    used = sorted(_called(plan) & {*functions, *aggregates})
+    return Identity(
+        f"{plan_text(plan)}\nEMIT {emit}",
+        streams,
+        {name: _digest(functions.get(name) or aggregates[name]) for name in used},
+    )
+
+
+def _columns(source: Source) -> str:
+    columns = ", ".join(f"{field.name} {sql_name(field.type)}" for field in source.columns)
+    return f"({columns}) {source.time.describe()}"
+
+
+def _called(plan: Plan) -> set[str]:
+    return {
+        part.function
+        for node in plan.walk()
+        for part in expressions(node)
+        if isinstance(part, Call | AggregateCall)
+    }
+
+
+def _digest(function: UserFunction | UserAggregate) -> str:
+    """Of the code itself: a function is another one when its code is."""
+    told = hashlib.sha256()
+    for value in vars(function).values():
+        for part in _parts(value):
+            told.update(part.encode() + b"\0")
+    return told.hexdigest()[:16]
+
+
+def _parts(value: Any) -> Iterator[str]:
+    code = getattr(value, "__code__", value)
+    if not isinstance(code, CodeType):
+        yield getattr(value, "__qualname__", None) or str(value)
+        return
+    yield code.co_code.hex()
+    yield from map(str, code.co_names)
+    for constant in code.co_consts:
+        yield from _parts(constant)
+    for cell in getattr(value, "__closure__", None) or ():
+        yield from _parts(cell.cell_contents)
+
+
+def claim(files: Files, own: Identity, plan: bytes) -> bytes:
+    """Make a new checkpoint that of this query, or check that it is; gives the physical plan that
+    it began with, as bytes, which goes on whatever would be chosen today."""
+    if files.names("manifests") or _exists(files, _NAME):
+        _check(json.loads(unsealed(_NAME, _read(files, _NAME))), own)
+        return unsealed(_PLAN, _read(files, _PLAN))
+    files.replace(_PLAN, sealed(plan))
+    told = {"format": FORMAT, **vars(own)}
+    files.publish(_NAME, sealed(json.dumps(told).encode()))
+    return plan
+
+
+def _exists(files: Files, name: str) -> bool:
+    try:
+        files.read(name, 0, 1)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _read(files: Files, name: str) -> bytes:
+    try:
+        return files.read(name)
+    except FileNotFoundError:
+        raise CheckpointError(
+            f'the file "{name}" of the checkpoint is gone',
+            help="restore the checkpoint's folder, or start the query with a new one",
+        ) from None
+
+
+def _check(told: Mapping[str, Any], own: Identity) -> None:
+    if told["format"] != FORMAT:
+        raise CheckpointError(
+            f"the checkpoint has format {told['format']}, this version reads format {FORMAT}",
+            help="use the version that wrote it, or start the query with a new checkpoint",
+        )
+    changed = list(_changes(told, own))
+    if changed:
+        raise CheckpointError(
+            f"the checkpoint belongs to another query: {'; '.join(changed)}",
+            help="start what it belongs to, or give this query a checkpoint of its own",
+        )
+
+
+def _changes(told: Mapping[str, Any], own: Identity) -> Iterable[str]:
+    for name in sorted({*told["streams"]} | {*own.streams}):
+        before, now = told["streams"].get(name), own.streams.get(name)
+        if before != now:
+            yield f'stream "{name}" was {before or "not read"} and is {now or "not read"}'
+    for name in sorted({*told["functions"]} | {*own.functions}):
+        if told["functions"].get(name) != own.functions.get(name):
+            yield f'the function "{name}" has changed'
+    if told["query"] != own.query:
+        yield "its plan has changed"

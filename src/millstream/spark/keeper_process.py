@@ -1,0 +1,69 @@
+"""The process of a keeper: it does what tasks ask, until its executor is gone or it is told to end.
+
+python -m millstream.spark.keeper_process <folder>/<place>.query <process of the executor>
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from contextlib import suppress
+from multiprocessing.connection import Listener, wait
+from pathlib import Path
+
+from millstream.checkpoint.files import LocalFiles
+from millstream.spark.keepers import Query
+from millstream.spark.keeping import Keeper
+from millstream.spark.tasks import Message
+
+_LOOK = 1.0  # seconds between two looks whether the executor is still there
+
+
+def serve(told: Path, executor: int) -> None:
+    query = pickle.loads(told.read_bytes())
+    assert isinstance(query, Query)
+    keeper = Keeper(query.work, LocalFiles(query.root, query.durable))
+    with Listener(str(told.with_suffix("")), "AF_UNIX") as listener:
+        socket = listener._listener._socket  # type: ignore[attr-defined]
+        while _is_alive(executor):
+            if wait([socket], _LOOK) and not _answered(keeper, listener):
+                break
+    _clear_up(told)
+
+
+def _answered(keeper: Keeper, listener: Listener) -> bool:
+    """Do what one task asks; False if all is over."""
+    with suppress(OSError, EOFError), listener.accept() as task:
+        request = task.recv_bytes()
+        if not request:
+            return False
+        task.send_bytes(pickle.dumps(_outcome(keeper, request), protocol=5))
+    return True
+
+
+def _outcome(keeper: Keeper, request: bytes) -> list[Message] | BaseException:
+    try:
+        level, order, messages = pickle.loads(request)
+        return list(keeper.level(order, level, messages))
+    except Exception as error:  # the task raises it, with the message of whoever made it
+        return error
+
+
+def _clear_up(told: Path) -> None:
+    told.unlink(missing_ok=True)
+    told.with_suffix(".lock").unlink(missing_ok=True)
+    with suppress(OSError):  # other keepers may still be there
+        told.parent.rmdir()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))

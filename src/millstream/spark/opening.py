@@ -1,0 +1,76 @@
+"""Where a started query puts its operators: shards in tasks of Spark, or in this process with a
+checkpoint."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.files import LocalFiles, Lock
+from millstream.checkpoint.identity import Identity, claim
+from millstream.local.graph import Graph, Sink
+from millstream.physical.operator import Context, PhysicalPlan
+from millstream.spark.fragments import fragments_of
+from millstream.spark.keepers import Query
+from millstream.spark.pipeline import Executor, InProcess, OnSpark, Pipeline
+from millstream.spark.remote import RemoteGraph
+from millstream.spark.tasks import Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHARDS_A_PLACE = 4  # so that a restart may have more places
+
+
+@dataclass(frozen=True)
+class Opener:
+    """Opens the graph of a query; without a checkpoint its state lies in a folder that goes with
+    it. `spark` is None where the operators stay in this process."""
+
+    identity: Identity
+    seed: int
+    checkpoint: str | None
+    spark: SparkSession | None
+
+    def __call__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> Graph:
+        root = self.checkpoint or tempfile.mkdtemp(prefix="millstream-")
+        durable = self.checkpoint is not None
+        lock = Lock(root)
+        try:
+            files = LocalFiles(root, durable)
+            plan, work = self._claimed(files, plan, context)
+            pipeline = Pipeline(work, files, self._executor(work, files, durable))
+        except BaseException:
+            lock.release()
+            raise
+        return RemoteGraph(plan, context, sink, pipeline, files, _closing(lock, root, durable))
+
+    def _claimed(
+        self, files: LocalFiles, plan: PhysicalPlan, context: Context
+    ) -> tuple[PhysicalPlan, Work]:
+        """The plan that the checkpoint began with, if it has begun."""
+        places = 1 if self.spark is None else self.spark.sparkContext.defaultParallelism
+        shards = 1 if self.spark is None else SHARDS_A_PLACE * places
+        own = pickle.dumps((plan, fragments_of(plan), shards, self.seed))
+        plan, fragments, shards, seed = pickle.loads(claim(files, self.identity, own))
+        functions, aggregates = context.functions, context.aggregates
+        return plan, Work(fragments, shards, places, functions, aggregates, seed)
+
+    def _executor(self, work: Work, files: LocalFiles, durable: bool) -> Executor:
+        if self.spark is None:
+            return InProcess(work, files)
+        return OnSpark(self.spark, Query.new(work, str(files.root), durable))
+
+
+def _closing(lock: Lock, root: str, durable: bool) -> Callable[[], None]:
+    def close() -> None:
+        lock.release()
+        if not durable:
+            shutil.rmtree(Path(root), ignore_errors=True)
+
+    return close

@@ -1,0 +1,135 @@
+"""A plan whose operators run elsewhere: what is pushed in a round goes there as one batch."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+
+from millstream.checkpoint.files import Files
+from millstream.local.graph import Graph, Saved, Sink, Vertex
+from millstream.local.intake import joined
+from millstream.physical.batch import NEVER, Batch
+from millstream.physical.operator import Context, Operator, PhysicalPlan
+from millstream.physical.operators.source import Source
+from millstream.records import Records
+from millstream.spark.pipeline import Pipeline
+from millstream.spark.tasks import Advance, LeafInput, Step
+
+
+class Elsewhere(Operator):
+    """An operator that is not here."""
+
+    def process(self, port: int, batch: Batch) -> list[Batch]:
+        raise AssertionError("nothing is pushed through it")
+
+
+class RemoteGraph(Graph):
+    """Looks like a graph to whoever reads the inputs."""
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        context: Context,
+        sink: Sink,
+        pipeline: Pipeline,
+        files: Files,
+        close: Callable[[], None],
+    ) -> None:
+        self.context = context
+        self.root = Vertex(plan, Elsewhere())
+        self.sources = {s.stream: [Vertex(s, Elsewhere())] for s in _sources(plan).values()}
+        self._vertices = {id(self.root): self.root}
+        self._sink = sink
+        self._pipeline = pipeline
+        self._files = files
+        self._close = close
+        self._position: Saved | None = None
+        self._pushed: dict[str, list[tuple[int, Records]]] = {name: [] for name in self.sources}
+        self._frontiers = dict.fromkeys(self.sources, NEVER)
+        self._moved = False
+
+    def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
+        """Keep a batch of a source until the end of the round."""
+        node = vertex.node
+        assert isinstance(node, Source)
+        self._frontiers[node.stream] = max(self._frontiers[node.stream], batch.frontier)
+        self._moved = True
+        if len(batch):
+            columns = list(batch.columns)
+            first = int(columns.pop()[0].as_py()) if node.arrival else 0
+            self._pushed[node.stream].append((first, Records(columns, batch.start, batch.end)))
+
+    def end_round(self) -> None:
+        if not self._moved:
+            return
+        self._moved = False
+        step = Step({s: Advance(f) for s, f in self._frontiers.items()}, self.context.beginning)
+        outcome = self._pipeline.run(step, self._inputs(), self._saved())
+        self._know(outcome.present.beginning)
+        for row, message in outcome.errors:
+            self.context.fail(row, message)
+        self._answer(outcome.answer(self._files))
+
+    def _saved(self) -> bytes:
+        assert self._position is not None
+        return pickle.dumps((self._position.save(), self._frontiers))
+
+    def _know(self, beginning: int) -> None:
+        self.context.beginning = beginning
+        self.context.sources[:] = self._frontiers.values()
+
+    def _inputs(self) -> list[LeafInput]:
+        """What was pushed, each stream in one piece; also nothing is told."""
+        inputs = []
+        for stream, pieces in self._pushed.items():
+            node = self.sources[stream][0].node
+            assert isinstance(node, Source)
+            types = [field.type for field in node.schema[: len(node.schema) - node.arrival]]
+            nothing = Batch.empty(types, NEVER)
+            empty = Records(list(nothing.columns), nothing.start, nothing.end)
+            first = pieces[0][0] if pieces else 0
+            inputs.append(LeafInput(stream, joined([empty, *(r for _, r in pieces)]), first))
+            self._pushed[stream] = []
+        return inputs
+
+    def _answer(self, answer: Batch) -> None:
+        self.root.frontier = max(self.root.frontier, answer.frontier)
+        self.root.rows_out += len(answer)
+        self._sink(answer)
+
+    def follow(self, position: Saved) -> None:
+        self._position = position
+        manifest = self._pipeline.manifest
+        if manifest.driver is not None:
+            before, frontiers = pickle.loads(manifest.driver.read(self._files))
+            after = self._pipeline.published()
+            position.restore(before if after is None else pickle.loads(after))
+            self._frontiers |= frontiers
+            self._know(manifest.beginning)
+
+    def resume(self) -> bool:
+        self.root.frontier = self._pipeline.manifest.frontier
+        if self._pipeline.manifest.driver is None or self._pipeline.published() is not None:
+            return False
+        self._answer(self._pipeline.answers())
+        return True
+
+    def delivered(self) -> None:
+        assert self._position is not None
+        self._pipeline.note_published(pickle.dumps(self._position.save()))
+
+    def close(self) -> None:
+        self._pipeline.close()
+        self._close()
+
+
+def _sources(plan: PhysicalPlan) -> Mapping[str, Source]:
+    """The streams of a plan; a place in the order is asked for if one of its sources does."""
+    found: dict[str, Source] = {}
+    ahead = [plan]
+    while ahead:
+        node = ahead.pop()
+        ahead += node.inputs
+        if isinstance(node, Source) and not (node.stream in found and found[node.stream].arrival):
+            found[node.stream] = node
+    return found
