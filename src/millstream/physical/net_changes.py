@@ -91,7 +91,7 @@ class NetChanges:
             return
         kept = np.unique(self._timeline.live())
         self._timeline.renumber(self._keys.keep(kept))
-        self._rows.move(kept, len(kept) + 1024)
+        self._rows.move(kept, len(kept) * 3 // 2 + 1024)  # as many as there will be the next time
         self._rows.vacuum(np.arange(len(kept)))
 
     def save(self) -> State:

@@ -169,7 +169,7 @@ class AggregateOperator(Operator):
         kept = np.flatnonzero(needed)
         renumbered = self._keys.keep(kept)
         self._sweep.renumber(renumbered)
-        self._resize(kept, len(kept) + 1024)
+        self._resize(kept, len(kept) * 3 // 2 + 1024)  # as many as there will be the next time
         self._key_rows.vacuum(np.arange(len(kept)))
         self._answer.vacuum(np.flatnonzero(self._present))
 
