@@ -49,13 +49,14 @@ class Multisets:
     def touched(self) -> int:
         return self._timeline.touched
 
-    def add(self, port: int, batch: Batch) -> None:
-        """Take in the elements of a batch."""
+    def add(self, port: int, batch: Batch) -> Ints:
+        """Take in the elements of a batch; gives the codes of their rows."""
         known = self.keys.count
         codes = self.keys.encode(batch.columns, len(batch))
         if self.keys.count > known:
             self._store_new(codes, known, batch.columns)
         self._timeline.add(port, codes, batch)
+        return codes
 
     def _store_new(self, codes: Ints, known: int, columns: Columns) -> None:
         count = self.keys.count

@@ -2,9 +2,11 @@
 
 *Meaning*: for every t, out(t) = the first `limit` rows of in(t), a row counted as often as it is
 there; with keys, of each group.
-*State*: the rows that are there, sorted, and what is known of their future.
+*State*: the rows that are there, sorted, and what is known of their future; of elements in order of
+start and end, only the rows that may yet be among the first, as far as a look at a batch tells.
 *Form*: changes when the frontier has passed them. *Pattern*: STRICT.
-*Cost*: for each event a binary search, and for each instant of a group the first rows of it.
+*Cost*: for each event of such a row a binary search, and for each instant of a group at which they
+change the first rows of it.
 *Source*: SQL's ORDER BY … LIMIT.
 """
 
@@ -14,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, total_ordering
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,10 +28,13 @@ from millstream.logical.plan import SortKey
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.contenders import Lasting, contenders
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.multisets import Multisets
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.values import order_key
+
+_PART = 1024  # rows that are looked at together: few, so that what was there outlasts their coming
 
 
 @dataclass(frozen=True)
@@ -118,22 +124,61 @@ class TopNOperator(Operator):
         self._places: list[tuple[Row, Entry]] = []  # group and place in its order, by code
         self._groups: dict[Row, Ranked] = {}
         self._levels = np.zeros(64, np.int64)  # how often each row is there, by code
+        # Where ends tell which rows need not be kept; groups are kept as they come.
+        sifts = node.input.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not node.keys
+        self._lasting = Lasting() if sifts and node.limit > 0 else None
         self._frontier = NEVER
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         self._forget()
-        known = self._multiset.keys.count
-        self._multiset.add(0, batch)
-        self._place(known)
-        if batch.frontier <= self._frontier:
+        before = self._frontier
+        changes = [change for part in self._parts(batch) for change in self._taken(part)]
+        if batch.frontier <= before:
             return []
-        self._frontier = batch.frontier
-        changes = list(self._changes(batch.frontier))
         codes, times, weights = (
             np.array([change[i] for change in changes], np.int64) for i in range(3)
         )
         end = np.full(len(codes), INFINITY)
         return [Batch(self._multiset.rows(codes), times, end, weights, batch.frontier)]
+
+    def _parts(self, batch: Batch) -> Iterator[Batch]:
+        """The batch as several, each with the frontier after it."""
+        if self._lasting is None or len(batch) <= _PART:
+            yield batch
+            return
+        for first in range(0, len(batch), _PART):
+            part = batch.take(np.arange(first, min(first + _PART, len(batch))))
+            later = int(batch.start[first + _PART :].min(initial=INFINITY))
+            yield part.up_to(min(batch.frontier, later))
+
+    def _taken(self, batch: Batch) -> Iterator[tuple[int, int, int]]:
+        """Take in a batch; gives (code, time, change) of the rows on top."""
+        if self._lasting is not None and len(batch) > self._node.limit:
+            batch = self._sifted(batch, self._lasting)
+        known = self._multiset.keys.count
+        codes = self._multiset.add(0, batch)
+        if self._lasting is not None:
+            self._lasting.add(codes, batch.start, batch.end, self._frontier)
+        self._place(known)
+        if batch.frontier > self._frontier:
+            self._frontier = batch.frontier
+            yield from self._changes(batch.frontier)
+
+    def _sifted(self, batch: Batch, lasting: Lasting) -> Batch:
+        """Without rows that never come on top."""
+        ranked = self._groups.get(())
+        worst = None if ranked is None else self._lasting_row(ranked, lasting, batch.start.max())
+        if worst is None:
+            return batch
+        values, _ = self._values.over(batch.columns, len(batch))
+        other, _ = self._values.over(self._multiset.rows(np.array([worst])), 1)
+        rows = contenders(values, other, self._node.order, self._node.limit)
+        return batch.take(rows)
+
+    def _lasting_row(self, ranked: Ranked, lasting: Lasting, until: int) -> int | None:
+        """The last one of so many rows as may be on top, the best of those that stay so long."""
+        stays = (code for *_, code in ranked.rows if lasting.until[code] >= until)
+        return next(islice(stays, self._node.limit - 1, None), None)
 
     def _place(self, known: int) -> None:
         """Find out to which group new rows belong, and where they stand in it."""
@@ -156,7 +201,7 @@ class TopNOperator(Operator):
         return tuple(rank)
 
     def _changes(self, frontier: int) -> Iterator[tuple[int, int, int]]:
-        """(code, time, change) of the rows on top, instant by instant."""
+        """What changes before the frontier, instant by instant."""
         steps, counts = self._multiset.due(frontier)
         codes, times = steps.step_code, steps.step_time
         order = np.argsort(times, kind="stable")
@@ -197,6 +242,8 @@ class TopNOperator(Operator):
             return
         kept = np.flatnonzero(renumbered[:-1] >= 0)
         self._levels = np.append(self._levels[kept], np.zeros(64, np.int64))
+        if self._lasting is not None:
+            self._lasting.renumber(kept)
         kept_places = (self._places[code] for code in kept.tolist())
         self._places = [
             (group, (*entry[:-1], code)) for code, (group, entry) in enumerate(kept_places)
@@ -213,7 +260,8 @@ class TopNOperator(Operator):
 
     @property
     def nbytes(self) -> int:
-        return self._multiset.nbytes + self._levels.nbytes + 200 * len(self._places)
+        lasting = 0 if self._lasting is None else self._lasting.nbytes
+        return self._multiset.nbytes + self._levels.nbytes + lasting + 200 * len(self._places)
 
     @property
     def touched(self) -> int:
@@ -223,6 +271,7 @@ class TopNOperator(Operator):
         return {
             "multiset": self._multiset.save(),
             "levels": self._levels.copy(),
+            "lasting": None if self._lasting is None else self._lasting.save(),
             "frontier": self._frontier,
         }
 
@@ -231,6 +280,8 @@ class TopNOperator(Operator):
         self._multiset.restore(state["multiset"])
         self._place(0)
         self._levels, self._frontier = state["levels"], state["frontier"]
+        if self._lasting is not None:
+            self._lasting.restore(state["lasting"])
         for code in np.flatnonzero(self._levels).tolist():
             group, entry = self._places[code]
             self._groups.setdefault(group, Ranked()).rows.add(entry)
