@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
@@ -43,8 +44,14 @@ def normal_form(batch: Batch) -> Batch:
     held = np.flatnonzero(levels != 0)
     first_row = np.zeros(count, np.int64)
     first_row[codes[::-1]] = np.arange(len(codes))[::-1]
-    rows = batch.columns.take(first_row[code[held]])
+    rows = _shown(batch.columns.take(first_row[code[held]]))
     return in_order(Batch(rows, time[held], end[held], levels[held], batch.frontier))
+
+
+def _shown(rows: Columns) -> Columns:
+    """Of all equal rows, those that are shown: without negative zeros."""
+    zeros = {a.type: pa.scalar(0, a.type) for a in rows if pa.types.is_floating(a.type)}
+    return Columns.of(pc.add(a, zeros[a.type]) if a.type in zeros else a for a in rows)
 
 
 def in_order(batch: Batch) -> Batch:
@@ -94,7 +101,7 @@ def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
     codes = KeySpace(types).encode(batch.columns, len(batch))
     totals = np.bincount(codes, batch.weight).astype(np.int64) if len(codes) else codes
     _, first = np.unique(codes, return_index=True)
-    rows = batch.columns.take(np.repeat(first, totals))
+    rows = _shown(batch.columns.take(np.repeat(first, totals)))
     words = [word for array in rows for word in order_words(array)]
     if words:
         rows = rows.take(np.lexsort(words[::-1]))

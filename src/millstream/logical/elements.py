@@ -65,6 +65,11 @@ def elements_of(snapshots: Mapping[int, Snapshot]) -> list[Element]:
     )
 
 
+def shown(row: Row) -> Row:
+    """The one of all equal rows that is shown: without negative zeros."""
+    return tuple(0.0 if isinstance(value, float) and value == 0 else value for value in row)
+
+
 def row_key(row: Row) -> list[object]:
     """Rows by their columns, left to right."""
     return [order_key(value) for value in row]

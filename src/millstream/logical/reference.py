@@ -23,7 +23,7 @@ from typing import Any
 
 from millstream.errors import QueryError
 from millstream.logical.aggregates import lookup as aggregate_function
-from millstream.logical.elements import Element, Row, Snapshot, elements_of, row_key
+from millstream.logical.elements import Element, Row, Snapshot, elements_of, row_key, shown
 from millstream.logical.evaluate import (
     Evaluator,
     UserAggregate,
@@ -103,7 +103,8 @@ class Reference:
             instant = max((c for c in changes if c <= instant), default=instant)
         except QueryError:
             pass  # it changes for ever
-        return self.snapshot(self.plan, max(instant, self.beginning))
+        bag = self.snapshot(self.plan, max(instant, self.beginning))
+        return Counter({shown(row): n for row, n in bag.items()})
 
     def result(self) -> list[Element]:
         """The whole answer in normal form."""
@@ -243,7 +244,7 @@ class Reference:
         for e, n in self.snapshot(plan.input, t).items():
             key, arguments = self._row(keys, e), self._row(calls, e)
             if key is not None and arguments is not None:
-                groups.setdefault(key, []).extend([arguments] * n)
+                groups.setdefault(shown(key), []).extend([arguments] * n)
         bag: Snapshot = Counter()
         for key, rows in groups.items():
             columns = zip(*rows, strict=True) if rows else [()] * len(calls)
@@ -351,7 +352,7 @@ class Reference:
         """Σ S(u) over the instants u of the grid in [first, last]."""
         bag: Snapshot = Counter()
         for start, stop in self._pieces(plan, first, last):
-            times = len(range(_up(start, granule), stop, granule))
+            times = max(0, -((_up(start, granule) - stop) // granule))
             for e, n in self.snapshot(plan, start).items() if times else ():
                 bag[e] += n * times
         return bag

@@ -23,8 +23,8 @@ class KeyColumn:
 
 
 class KeyRows:
-    """As a `RowStore`, whose slots are the codes of keys. Doubles and nested values, which are
-    brought to a normal form in keys, are kept as they came."""
+    """As a `RowStore`, whose slots are the codes of keys. Nested values, which are taken apart in
+    keys, are kept as they came."""
 
     def __init__(self, keys: KeySpace) -> None:
         self._kept = [i for i in range(len(keys.types)) if not keys.tells(i)]

@@ -235,14 +235,13 @@ class KeySpace:
     # --- the values of keys ----------------------------------------------------------------------
 
     def tells(self, number: int) -> bool:
-        """Whether the words of a column tell its values as they came: not where equal ones may
-        differ, nor where they are taken apart."""
+        """Whether the words of a column tell its values: not where they are taken apart."""
         type = self.types[number]
         text = pa.types.is_string(type) or pa.types.is_binary(type)
-        return self._words[number].is_number or text or pa.types.is_decimal(type)
+        return is_plain(type) or pa.types.is_boolean(type) or text or pa.types.is_decimal(type)
 
     def column(self, number: int, codes: Ints) -> pa.Array:
-        """The values of keys in a column that is told."""
+        """The values of keys in a column that is told; of equal ones, 0.0 and not -0.0."""
         type, words = self.types[number], self._words[number]
         before = zip(self._words[:number], self._tells_null[:number], strict=True)
         place = sum(w.width + t for w, t in before)
@@ -254,9 +253,13 @@ class KeySpace:
             return words.pool.decode(found[0] if valid is None else _or_null(found[0], valid), type)
         if pa.types.is_boolean(type):
             return pa.array(found[0] != 0, mask=None if valid is None else ~valid)
-        values = found.T if pa.types.is_decimal(type) else found[0]
-        narrow = is_plain(type) and type.bit_width == 32
-        return of_view(values.astype(np.int32) if narrow else values, type, valid)
+        if pa.types.is_decimal(type):
+            return of_view(found.T, type, valid)
+        values: NDArray[Any] = found[0]
+        if type.bit_width == 32:
+            floating = pa.types.is_floating(type)
+            values = values.view(np.float64).astype(np.float32) if floating else values.astype("i4")
+        return of_view(values, type, valid)
 
     # --- forgetting ------------------------------------------------------------------------------
 
