@@ -22,7 +22,7 @@ from millstream.logical.time import FARTHEST, INFINITY
 from millstream.values import to_plain, to_type
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.
-LAST_TIMESTAMP = 253_402_300_799_999_999
+LAST_TIMESTAMP = types.LAST_TIMESTAMP
 
 Ints = NDArray[np.int64]
 

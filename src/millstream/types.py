@@ -29,6 +29,9 @@ MIN_FRACTION = 6  # digits kept after the point when a decimal result would not 
 MICROS_PER_SECOND = 1_000_000
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
 
+# The timestamps that all systems can show: of the years 1 to 9999.
+FIRST_TIMESTAMP, LAST_TIMESTAMP = -62_135_596_800_000_000, 253_402_300_799_999_999
+
 # Every integral type is a decimal of this many digits.
 _DIGITS = {INT: 10, BIGINT: 20}
 _BITS = {INT: 32, BIGINT: 64}

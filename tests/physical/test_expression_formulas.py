@@ -16,11 +16,24 @@ from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.physical.expressions import compile_expression
 from millstream.physical.expressions.formulas import Program
 from millstream.physical.expressions.nodes import Direct
-from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, TIMESTAMP
+from millstream.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FIRST_TIMESTAMP,
+    INT,
+    INTERVAL,
+    LAST_TIMESTAMP,
+    REAL,
+    TIMESTAMP,
+)
 from millstream.values import NAN, canonical, round_real
 
-SCHEMA = schema_of(BOOLEAN, INT, INT, BIGINT, BIGINT, REAL, DOUBLE, DOUBLE, DATE, TIMESTAMP)
-_, N, _, K, L, _, V, W, D, T = (field.column for field in SCHEMA)
+SCHEMA = schema_of(
+    *(BOOLEAN, INT, INT, BIGINT, BIGINT, REAL, DOUBLE, DOUBLE, DATE, TIMESTAMP, INTERVAL),
+)
+_, _, _, K, L, _, V, W, _, T, P = (field.column for field in SCHEMA)
 
 _VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     BOOLEAN: st.booleans(),
@@ -29,8 +42,9 @@ _VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     | st.sampled_from([2**63 - 1, -(2**63), 2**62, 3_037_000_500, 2**31]),
     REAL: st.floats(width=32).map(round_real),
     DOUBLE: st.floats().map(canonical) | st.sampled_from([0.0, -0.0, NAN, INF, 1e308, 0.5]),
-    DATE: st.integers(-9, 9),
-    TIMESTAMP: st.integers(-9, 9),
+    DATE: st.integers(-9, 9) | st.sampled_from([2**31 - 1, -(2**31)]),
+    TIMESTAMP: st.integers(-9, 9) | st.sampled_from([FIRST_TIMESTAMP, LAST_TIMESTAMP, 2**63 - 1]),
+    INTERVAL: st.integers(-9, 9) | st.sampled_from([2**63 - 1, -(2**63), 10**17]),
 }
 ROWS = st.lists(st.tuples(*(_VALUES[field.type] for field in SCHEMA)), max_size=8)
 NAMES = ["+", "-", "*", "/", "%", "negate", "abs", "=", "<>", "<", "<=", ">", ">=", "and", "or"]
@@ -43,7 +57,7 @@ def formulas(draw: st.DrawFn, depth: int = 3) -> Expression:
     if depth == 0 or kind == 0:
         return draw(st.sampled_from(SCHEMA)).column
     if kind == 1:
-        type = draw(st.sampled_from([INT, BIGINT, DOUBLE]))
+        type = draw(st.sampled_from([INT, BIGINT, DOUBLE, INTERVAL]))
         return Literal(draw(_VALUES[type]), type)
     operands = [draw(formulas(depth - 1)) for _ in range(2)]
     if kind == 2 and operands[0].type in (INT, BIGINT, REAL):
@@ -112,10 +126,33 @@ def test_where_a_formula_gives_up(expression: Expression, columns: list[list[Any
 
 
 @pytest.mark.parametrize(
-    "expression", [of("/", V, W), of("%", K, L), of("%", K, long(0)), of("-", T, T), of("+", D, N)]
+    "expression", [of("/", V, W), of("%", K, L), of("%", K, long(0)), of("*", P, V)]
 )
 def test_what_has_no_formula(expression: Expression) -> None:
     assert compile_expression(expression, SCHEMA, {})._root.formula is None
+
+
+@pytest.mark.parametrize(
+    ("at", "shift", "fails"),
+    [
+        (LAST_TIMESTAMP, 0, False),
+        (LAST_TIMESTAMP, 1, True),
+        (LAST_TIMESTAMP + 1, -1, False),
+        (FIRST_TIMESTAMP, 0, False),
+        (FIRST_TIMESTAMP, -1, True),
+        (2**63 - 1, 1, True),
+        (None, 2**63 - 1, False),
+    ],
+)
+def test_timestamps_that_cannot_be_shown(at: int | None, shift: int, fails: bool) -> None:
+    schema = schema_of(TIMESTAMP, INTERVAL)
+    later = of("+", *(field.column for field in schema))
+    earlier = of("-", schema[0].column, Literal(-shift, INTERVAL))
+    for expression in (later, earlier):
+        compiled = compile_expression(expression, schema, {})
+        (found,) = evaluated(compiled, schema, [(at, shift)])
+        assert isinstance(found, tuple) is fails
+        assert_agree(expression, schema, [(at, shift), (5, 7)])
 
 
 def test_parts_that_occur_twice_are_computed_once() -> None:

@@ -29,8 +29,10 @@ from millstream.types import (
     BIGINT,
     DATE,
     DOUBLE,
+    FIRST_TIMESTAMP,
     INT,
     INTERVAL,
+    LAST_TIMESTAMP,
     MAX_PRECISION,
     MIN_FRACTION,
     NULL,
@@ -212,6 +214,8 @@ def _evaluator(name: str, exact: Callable[[Any, Any], Any]) -> Callable[..., Any
             value = _scale_interval(name, a, b)
         else:
             value = exact(a, b)
+        if signature.result == TIMESTAMP and not FIRST_TIMESTAMP <= value <= LAST_TIMESTAMP:
+            raise EvaluationError(f"timestamp overflow in {expression()}")
         return fit(value, signature.result, expression)
 
     return evaluate

@@ -19,6 +19,7 @@ from millstream.physical.expressions.formulas import remainder
 from millstream.physical.expressions.nodes import Kernel, Node
 from millstream.physical.expressions.vector import (
     Vector,
+    either,
     failing,
     from_numbers,
     numbers,
@@ -27,8 +28,11 @@ from millstream.types import (
     BIGINT,
     DATE,
     DOUBLE,
+    FIRST_TIMESTAMP,
     INT,
     INTERVAL,
+    LAST_TIMESTAMP,
+    TIMESTAMP,
     is_decimal,
     is_floating,
     is_integral,
@@ -95,6 +99,20 @@ def _integral(name: str, result: pa.DataType) -> Kernel:
                 value, bad = with_faults(numbers(a), numbers(b))
             return failing(from_numbers(value, result, a, b), bad, a, b)
         return Vector(values)
+
+    return kernel
+
+
+def _shifted(name: str) -> Kernel:
+    """A timestamp and an interval: what cannot be shown fails too."""
+    on_micros = _integral(name, TIMESTAMP)
+
+    def kernel(a: pa.Array, b: pa.Array) -> Vector:
+        values, failed = on_micros(a, b)
+        micros = numbers(values)
+        beyond = (micros < FIRST_TIMESTAMP) | (micros > LAST_TIMESTAMP)
+        shown = failing(values, beyond, a, b)
+        return Vector(shown.values, either(failed, shown.failed))
 
     return kernel
 
@@ -228,6 +246,8 @@ def _binary(name: str) -> Builder:
             return _of_floats(name, result)
         if result == DATE:
             return _dates(name)
+        if result == TIMESTAMP:
+            return _shifted(name)
         if name == "%":
             return _remainder(result)
         if name == "div" and signature.arguments[0] == INTERVAL:

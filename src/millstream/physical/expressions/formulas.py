@@ -25,6 +25,7 @@ from millstream.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FIRST_TIMESTAMP,
     INT,
     INTERVAL,
     REAL,
@@ -129,8 +130,11 @@ def _same_size(a: int, *_: int) -> int:
 
 
 def _arithmetic(function: Function, size: Callable[..., int]) -> Builder:
+    """Of operands that are stored as the result is."""
+
     def build(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
-        if not (is_integral(type) or is_floating(type)):
+        stored = _DTYPES.get(type)
+        if stored is None or any(_DTYPES[operand.type] != stored for operand in operands):
             return None
         return Step(function, operands, type, size)
 
@@ -342,6 +346,11 @@ def _largest(type: pa.DataType) -> int:
     return 1 << (_DTYPES[type].itemsize * 8 - 1)
 
 
+def _beyond(type: pa.DataType) -> int:
+    """How far from 0 a result is too far."""
+    return -FIRST_TIMESTAMP if type == TIMESTAMP else _largest(type)
+
+
 def _limits(formula: Formula, columns: dict[int, pa.DataType]) -> dict[int, int]:
     """How far from 0 the integers of the columns may be; no limit where there need not be one."""
     largest = {p: _largest(t) for p, t in columns.items() if _DTYPES[t].kind == "i"}
@@ -366,6 +375,6 @@ def _fits(formula: Formula, limits: dict[int, int]) -> bool:
             sizes[part] = abs(int(part.value)) if part.value.dtype.kind == "i" else 0
         else:
             sizes[part] = part.size(*(sizes[operand] for operand in part.operands))
-            if is_integral(part.type) and sizes[part] >= _largest(part.type):
+            if _DTYPES[part.type].kind == "i" and sizes[part] >= _beyond(part.type):
                 return False
     return True
