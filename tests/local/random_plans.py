@@ -37,6 +37,7 @@ from millstream.logical.plan import (
     Named,
     PartitionedWindow,
     Plan,
+    Rstream,
     SortKey,
     Source,
     StrictDifference,
@@ -189,7 +190,7 @@ class PlanGenerator:
         return Granularity(self.plan(depth), self.tape.pick(2, 3, 5))
 
     def change(self, depth: int) -> Plan:
-        return self.tape.pick(Istream, Dstream)(self.plan(depth))
+        return self.tape.pick(Istream, Dstream, Rstream)(self.plan(depth))
 
     def top(self, depth: int) -> Plan:
         below = self.plan(depth)
