@@ -28,13 +28,11 @@ def normal_form(batch: Batch) -> Batch:
     """Maximal pieces of constant weight, by start, end and row."""
     types = [array.type for array in batch.columns]
     codes = KeySpace(types).encode(batch.columns, len(batch))
-    sweep = Sweep([False])
-    sweep.add(0, codes, batch)
+    sweep = Sweep(ordered=False)
+    sweep.add(codes, batch)
     count = int(codes.max(initial=-1)) + 1
     steps = sweep.due(INFINITY, count)
-    levels = running_counts(
-        steps.code, steps.port, steps.delta, steps.bounds, np.zeros((1, count), np.int64)
-    )[0]
+    levels = running_counts(steps.code, steps.delta, steps.bounds, np.zeros(count, np.int64))
     code, time = steps.step_code, steps.step_time
     previous = previous_steps(code)
     moved = np.flatnonzero(levels != np.where(previous < 0, 0, levels[previous]))

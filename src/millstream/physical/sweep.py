@@ -1,4 +1,4 @@
-"""The sweep of a step function: what every operator that is not linear is made of.
+"""The sweep of the step functions of many keys: what aggregates are made of.
 
 Elements are taken as events: at its start the weight of a row is added to its key, at its end
 taken away. Events wait until the frontier has passed them; those that are due come out as *steps*,
@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
 from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Agenda, Calendar, Queue
 from millstream.physical.arrays import larger
-from millstream.physical.batch import NEVER, Batch, Ints, State
+from millstream.physical.batch import Batch, Ints, State
 from millstream.physical.kernels.steps import ordered_steps
 
 
@@ -30,7 +29,6 @@ class Steps:
     code: Ints
     time: Ints
     delta: Ints
-    port: Ints  # the input that an event is of
     words: Sequence[Ints]
     bounds: Ints
 
@@ -40,7 +38,7 @@ class Steps:
     @staticmethod
     def none(words: int) -> Steps:
         nothing = np.empty(0, np.int64)
-        return Steps(nothing, nothing, nothing, nothing, [nothing] * words, np.zeros(1, np.int64))
+        return Steps(nothing, nothing, nothing, [nothing] * words, np.zeros(1, np.int64))
 
     @property
     def step_code(self) -> Ints:
@@ -52,97 +50,72 @@ class Steps:
 
 
 class Sweep:
-    """The events of one or more inputs. `ordered` says of each whether its elements come in order
-    of start and of end: then queues hold its events, and else calendars."""
+    """`ordered`: elements come in order of start and of end; then queues hold their events, and
+    else calendars. An event has `words` beside its time, its key and its weight."""
 
-    def __init__(self, ordered: Sequence[bool], words: int = 0) -> None:
-        forms = [Queue if queue else Calendar for queue in ordered]
-        self._agendas = [(form(words + 2), form(words + 2)) for form in forms]  # starts, ends
+    def __init__(self, ordered: bool, words: int = 0) -> None:
+        form = Queue if ordered else Calendar
+        self._starts: Agenda = form(words + 2)
+        self._ends: Agenda = form(words + 2)
+        self._agendas = self._starts, self._ends
         self._nothing = Steps.none(words)
         self._scratch = np.zeros(64, np.int64)
 
-    def _each(self) -> Iterator[Agenda]:
-        return chain.from_iterable(self._agendas)
-
     def __len__(self) -> int:
-        return sum(map(len, self._each()))
+        return sum(map(len, self._agendas))
 
     @property
     def nbytes(self) -> int:
-        return sum(agenda.nbytes for agenda in self._each()) + self._scratch.nbytes
+        return sum(agenda.nbytes for agenda in self._agendas) + self._scratch.nbytes
 
     @property
     def touched(self) -> int:
         """How many events were looked at so far."""
-        return sum(agenda.touched for agenda in self._each())
+        return sum(agenda.touched for agenda in self._agendas)
 
-    def add(self, port: int, code: Ints, batch: Batch, words: Sequence[Ints] = ()) -> None:
+    def add(self, code: Ints, batch: Batch, words: Sequence[Ints] = ()) -> None:
         """The events of a batch whose rows have these keys."""
         if not len(code):
             return
-        starts, ends = self._agendas[port]
-        starts.add(batch.start, [code, batch.weight, *words])
+        self._starts.add(batch.start, [code, batch.weight, *words])
         finite = (batch.end < INFINITY).nonzero()[0]
         if len(finite) == len(code):
-            ends.add(batch.end, [code, -batch.weight, *words])
+            self._ends.add(batch.end, [code, -batch.weight, *words])
         elif len(finite):
             kept = [code[finite], -batch.weight[finite], *(word[finite] for word in words)]
-            ends.add(batch.end[finite], kept)
+            self._ends.add(batch.end[finite], kept)
 
-    def due(self, frontier: int, keys: int, floor: int = NEVER) -> Steps:
-        """Take out the steps before the frontier; codes are below `keys`. What happened before the
-        floor counts as if it happened then."""
-        found = [
-            (number, events)
-            for number, agendas in enumerate(self._agendas)
-            for agenda in agendas
-            if (events := agenda.due(frontier)).shape[1]
-        ]
-        if not found:
+    def due(self, frontier: int, keys: int) -> Steps:
+        """Take out the steps before the frontier; codes are below `keys`."""
+        pieces = [taken for agenda in self._agendas if (taken := agenda.due(frontier)).shape[1]]
+        if not pieces:
             return self._nothing
-        pieces = [events for _, events in found]
         events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
-        if floor > NEVER:
-            np.maximum(events[0], floor, out=events[0])
         if len(self._scratch) < keys:
             self._scratch = np.zeros(larger(len(self._scratch), keys), np.int64)
         order, bounds = ordered_steps(events[1], events[0], self._scratch)
         time, code, delta, *words = events.take(order, axis=1)
-        port = np.zeros(len(order), np.int64)
-        if len(self._agendas) > 1:
-            numbers = [number for number, _ in found]
-            port = np.repeat(numbers, [piece.shape[1] for piece in pieces])[order]
-        return Steps(code, time, delta, port, words, bounds)
+        return Steps(code, time, delta, words, bounds)
 
     def live(self) -> Ints:
         """The codes of events that lie ahead."""
-        pieces = [piece[1] for agenda in self._each() for piece in agenda.pending()]
+        pieces = [piece[1] for agenda in self._agendas for piece in agenda.pending()]
         return np.concatenate([np.empty(0, np.int64), *pieces])
 
     def renumber(self, renumbered: Ints) -> None:
-        for agenda in self._each():
+        for agenda in self._agendas:
             for piece in agenda.pending():
                 piece[1] = renumbered[piece[1]]
 
     def pending_words(self) -> Iterator[Ints]:
         """The words of the events that lie ahead, in pieces."""
-        for agenda in self._each():
+        for agenda in self._agendas:
             for piece in agenda.pending():
                 yield piece[3:]
 
-    def live_words(self, port: int, word: int) -> Ints:
-        """A word of the events of one input that lie ahead."""
-        pieces = [p[3 + word] for agenda in self._agendas[port] for p in agenda.pending()]
-        return np.concatenate([np.empty(0, np.int64), *pieces])
-
-    def renumber_words(self, port: int, word: int, renumbered: Ints) -> None:
-        for agenda in self._agendas[port]:
-            for piece in agenda.pending():
-                piece[3 + word] = renumbered[piece[3 + word]]
-
     def save(self) -> State:
-        return {"agendas": [agenda.save() for agenda in self._each()]}
+        return {"agendas": [agenda.save() for agenda in self._agendas]}
 
     def restore(self, state: State) -> None:
-        for agenda, saved in zip(self._each(), state["agendas"], strict=True):
+        for agenda, saved in zip(self._agendas, state["agendas"], strict=True):
             agenda.restore(saved)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from millstream.physical.batch import Ints, Mask, State
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Answer:
     """The values after each segment; NULL, with a message, where the aggregate failed."""
 

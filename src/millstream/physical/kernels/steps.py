@@ -125,17 +125,15 @@ def _end_of_run(order: Ints, times: Ints, first: int, stop: int) -> int:
 
 
 @njit(cache=True)
-def running_counts(codes: Ints, ports: Ints, deltas: Ints, bounds: Ints, counts: Ints) -> Ints:
-    """For each input and step, how often the key is there after it; `counts`, by input and code,
-    is brought up to date."""
-    steps = len(bounds) - 1
-    after = np.empty((len(counts), steps), np.int64)
-    for j in range(steps):
+def running_counts(codes: Ints, deltas: Ints, bounds: Ints, counts: Ints) -> Ints:
+    """How often the key is there after each step; `counts`, by code, is brought up to date."""
+    after = np.empty(len(bounds) - 1, np.int64)
+    for j in range(len(after)):
         code = codes[bounds[j]]
+        count = counts[code]
         for i in range(bounds[j], bounds[j + 1]):
-            counts[ports[i], code] += deltas[i]
-        for port in range(len(counts)):
-            after[port, j] = counts[port, code]
+            count += deltas[i]
+        counts[code] = after[j] = count
     return after
 
 

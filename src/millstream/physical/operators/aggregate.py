@@ -77,8 +77,8 @@ class AggregateOperator(Operator):
         self._key_types = [key.type for key in keys]
         self._keys = KeySpace(self._key_types)
         self._key_rows = KeyRows(self._keys)
-        self._sweep = Sweep([node.input.pattern is Pattern.WEAKEST], self._calls.words)
-        self._counts = np.zeros((1, 0), np.int64)  # rows of each group
+        self._sweep = Sweep(node.input.pattern is Pattern.WEAKEST, self._calls.words)
+        self._counts = np.zeros(0, np.int64)  # rows of each group
         self._present = np.zeros(0, np.bool_)  # whether a group has a row in the output
         self._since = np.zeros(0, np.int64)  # from when on it holds
         holds = node.form is Form.INTERVALS and not node.final
@@ -143,7 +143,7 @@ class AggregateOperator(Operator):
             self._make_room()
             fresh = (codes >= known).nonzero()[0]
             self._key_rows.put(codes[fresh], values[:width].take(fresh))
-        self._sweep.add(0, codes, batch, self._calls.encode(values[width:], len(batch)))
+        self._sweep.add(codes, batch, self._calls.encode(values[width:], len(batch)))
 
     def _make_room(self) -> None:
         old, count = len(self._present), self._keys.count
@@ -155,16 +155,15 @@ class AggregateOperator(Operator):
         self._calls.remap(old, capacity, self._sweep)
         self._key_rows.move(old, capacity)
         self._answer.move(old, capacity)
-        counts = np.zeros((1, capacity), np.int64)
-        counts[:, : len(old)] = self._counts[:, old]
-        self._counts = counts
-        self._present = np.append(self._present[old], np.zeros(capacity - len(old), np.bool_))
-        self._since = np.append(self._since[old], np.zeros(capacity - len(old), np.int64))
+        more = np.zeros(capacity - len(old), np.int64)
+        self._counts = np.append(self._counts[old], more)
+        self._present = np.append(self._present[old], more != 0)
+        self._since = np.append(self._since[old], more)
 
     def _forget(self) -> None:
         if not self._keys.is_stale:
             return
-        needed = self._present[: self._keys.count] | (self._counts[0, : self._keys.count] != 0)
+        needed = self._present[: self._keys.count] | (self._counts[: self._keys.count] != 0)
         needed[self._sweep.live()] = True
         kept = np.flatnonzero(needed)
         renumbered = self._keys.keep(kept)
@@ -194,7 +193,7 @@ class AggregateOperator(Operator):
         return given.up_to(self._reached)
 
     def _has_row(self, steps: Steps, codes: Ints, answers: Sequence[Answer]) -> Mask:
-        counts = running_counts(steps.code, steps.port, steps.delta, steps.bounds, self._counts)[0]
+        counts = running_counts(steps.code, steps.delta, steps.bounds, self._counts)
         has_row: Mask = counts > 0 if self._node.keys else np.ones(len(codes), np.bool_)
         for answer in answers:
             if answer.failed is not None:
