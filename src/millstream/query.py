@@ -6,7 +6,7 @@ import datetime
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,12 +24,12 @@ from millstream.records import LAST_TIMESTAMP, Records
 from millstream.values import to_arrow
 
 if TYPE_CHECKING:
+    from millstream.fragments.opening import Opener
+    from millstream.fragments.work import Work
     from millstream.local.running import Running
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
-    from millstream.spark.opening import Opener
-    from millstream.spark.tasks import Work
 
 
 class Query:
@@ -182,8 +182,8 @@ class Query:
 
     def _work(self, plan: PhysicalPlan) -> Work:
         """The plan as Spark's tasks know it, with a shard for each of them."""
-        from millstream.spark.fragments import fragments_of
-        from millstream.spark.tasks import Work
+        from millstream.fragments.cutting import fragments_of
+        from millstream.fragments.work import Work
 
         catalog, places = self._session.catalog, self._session.spark.sparkContext.defaultParallelism
         return Work(
@@ -225,12 +225,17 @@ class Query:
         if checkpoint is None and not on_spark:
             return None
         from millstream.checkpoint.identity import identity
-        from millstream.spark.opening import Opener
+        from millstream.fragments.opening import Opener
 
         catalog = self._session.catalog
         own = identity(self.plan, self.emit, catalog.functions, catalog.aggregates)
-        spark = self._session.spark if on_spark else None
-        return Opener(own, self._seed, checkpoint, spark)
+        if not on_spark:
+            return Opener(own, self._seed, checkpoint)
+        from millstream.spark.executor import OnSpark
+
+        spark = self._session.spark
+        places = spark.sparkContext.defaultParallelism
+        return Opener(own, self._seed, checkpoint, places, partial(OnSpark.opened, spark))
 
     def snapshot(
         self,

@@ -47,7 +47,7 @@ class LocalFiles:
 
     def __init__(self, root: str | Path, durable: bool = True) -> None:
         self.root = Path(root)
-        self._durable = durable
+        self.durable = durable
 
     def write(self, name: str, parts: Sequence[bytes]) -> None:
         path = self._path(name)
@@ -98,12 +98,12 @@ class LocalFiles:
         return draft
 
     def _sync(self, file: IO[bytes]) -> None:
-        if self._durable:
+        if self.durable:
             file.flush()
             os.fsync(file.fileno())
 
     def _sync_folder(self, folder: Path) -> None:
-        if self._durable:
+        if self.durable:
             handle = os.open(folder, os.O_RDONLY)
             try:
                 os.fsync(handle)

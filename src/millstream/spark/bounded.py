@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from millstream.fragments.outcome import Outcome
+from millstream.fragments.progress import Advance, Step
+from millstream.fragments.tasks import LeafInput
+from millstream.fragments.work import Work
 from millstream.logical.time import INFINITY
 from millstream.records import Records
-from millstream.spark.job import Outcome, leaves_of, run_batch
-from millstream.spark.tasks import Advance, LeafInput, Step, Work
+from millstream.spark.job import leaves_of, run_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

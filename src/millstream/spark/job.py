@@ -2,83 +2,26 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.checkpoint.files import Files
-from millstream.checkpoint.manifest import ShardState
-from millstream.checkpoint.records import Ref
-from millstream.logical.elements import Row
-from millstream.physical.batch import NEVER, Batch, merged
+from millstream.fragments.messages import SCHEMA, Kind, Message, as_record, messages_in
+from millstream.fragments.outcome import Outcome
+from millstream.fragments.payload import decoded, encoded
+from millstream.fragments.progress import Step
+from millstream.fragments.tasks import LeafInput, Runner, Transient, leaf_messages, level_messages
+from millstream.fragments.work import Work
+from millstream.physical.batch import Batch
 from millstream.records import Records
-from millstream.spark.fragments import ANSWER
-from millstream.spark.payload import decoded, encoded
-from millstream.spark.shard import leaf_frontiers
-from millstream.spark.tasks import (
-    SCHEMA,
-    Kind,
-    LeafInput,
-    Message,
-    Span,
-    Step,
-    Task,
-    Transient,
-    Work,
-    as_record,
-    joined_spans,
-    leaf_messages,
-    level_task,
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 LEAF_SCHEMA = pa.schema([("stream", pa.string()), ("first", pa.int64()), ("payload", pa.binary())])
-
-
-class Outcome:
-    """What a batch gave: the answer, as bytes or where it lies; errors, the states of shards, and
-    how far it came."""
-
-    def __init__(self, work: Work, step: Step, messages: Iterable[Message]) -> None:
-        self.inline: list[bytes] = []
-        self.staged: list[Ref] = []
-        self.states: dict[tuple[int, int], ShardState] = {}
-        self.errors: dict[tuple[Row, str], None] = {}
-        self._types = work.answer_types
-        spans: list[Mapping[str, Span]] = []
-        frontiers: list[int] = []
-        for message in messages:
-            match message.kind:
-                case Kind.ELEMENTS:
-                    self.inline.append(message.payload)
-                case Kind.STAGED:
-                    self.staged.append(pickle.loads(message.payload))
-                case Kind.STATE:
-                    self.states[message.number, message.shard] = pickle.loads(message.payload)
-                case Kind.SOURCES:
-                    spans.append(pickle.loads(message.payload))
-                case Kind.FRONTIER:
-                    frontiers.append(pickle.loads(message.payload))
-                case Kind.ERRORS:
-                    self.errors |= dict.fromkeys(pickle.loads(message.payload))
-        self.present = step.present(joined_spans(spans))
-        if frontiers:
-            self.frontier = min(frontiers)
-        else:  # nothing but leaves
-            self.frontier = leaf_frontiers(work.leaves, self.present.sources)[ANSWER]
-
-    def answer(self, files: Files | None = None) -> Batch:
-        """The elements of the answer, read from where they lie."""
-        payloads = list(self.inline)
-        if files is not None:
-            payloads += [ref.read(files) for ref in self.staged]
-        nothing = Batch.empty(self._types, NEVER)
-        return merged([nothing, *map(decoded, payloads)]).up_to(self.frontier)
 
 
 def run_batch(work: Work, step: Step, leaves: DataFrame) -> Outcome:
@@ -88,6 +31,15 @@ def run_batch(work: Work, step: Step, leaves: DataFrame) -> Outcome:
         placed = frame.repartitionById(work.places, frame["place"])
         frame = placed.mapInArrow(level_task(work, level, step, Transient(work)), SCHEMA)
     return Outcome(work, step, collected(frame))
+
+
+def level_task(work: Work, level: int, step: Step, runner: Runner) -> Task:
+    def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        messages = (message for record in records for message in messages_in(record))
+        for message in level_messages(work, level, step, messages, runner):
+            yield as_record([message])
+
+    return task
 
 
 def collected(frame: DataFrame) -> Iterator[Message]:

@@ -13,9 +13,9 @@ from multiprocessing.connection import Listener, wait
 from pathlib import Path
 
 from millstream.checkpoint.files import LocalFiles
+from millstream.fragments.keeping import Keeper
+from millstream.fragments.messages import Message
 from millstream.spark.keepers import Query
-from millstream.spark.keeping import Keeper
-from millstream.spark.tasks import Message
 
 _LOOK = 1.0  # seconds between two looks whether the executor is still there
 

@@ -24,8 +24,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millstream.spark.keeping import Order
-from millstream.spark.tasks import Message, Task, Work, as_record, messages_in
+from millstream.fragments.keeping import Order
+from millstream.fragments.messages import Message, as_record, messages_in
+from millstream.fragments.work import Work
+from millstream.spark.job import Task
 
 _PATIENCE = 60.0  # seconds in which a keeper must be up
 _LOOK = 1.0  # seconds between two looks whether the executor is still there

@@ -18,27 +18,21 @@ import numpy as np
 from local.schedule_agreement import Expected, Feed, Inputs, Outcome, Trial, has_signed
 from local.schedules import Arrival, Restart, schedule
 from millstream.errors import QueryError
+from millstream.fragments import keeping
+from millstream.fragments.cutting import fragments_of
+from millstream.fragments.keeping import Keeper, Order
+from millstream.fragments.messages import Message, as_record, messages_in
+from millstream.fragments.outcome import Outcome as BatchOutcome
+from millstream.fragments.pipeline import Pipeline
+from millstream.fragments.progress import Advance, Step
+from millstream.fragments.tasks import LeafInput, leaf_messages
+from millstream.fragments.work import Work
 from millstream.logical.elements import Element
 from millstream.logical.plan import Lifetime, Plan, Source
 from millstream.logical.text import plan_text
 from millstream.physical.batch import NEVER
 from millstream.physical.operator import PhysicalPlan, plain_rows
 from millstream.records import Records
-from millstream.spark import keeping
-from millstream.spark.fragments import fragments_of
-from millstream.spark.job import Outcome as BatchOutcome
-from millstream.spark.keeping import Keeper, Order
-from millstream.spark.pipeline import Pipeline
-from millstream.spark.tasks import (
-    Advance,
-    LeafInput,
-    Message,
-    Step,
-    Work,
-    as_record,
-    leaf_messages,
-    messages_in,
-)
 from oracle.random_streams import Tape
 
 

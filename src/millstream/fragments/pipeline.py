@@ -7,21 +7,19 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.manifest import Manifest, collect_garbage, last_manifest
 from millstream.checkpoint.records import Writer, sealed, unsealed
+from millstream.fragments.keeping import FOLDER, Keeper, Order
+from millstream.fragments.messages import Message
+from millstream.fragments.outcome import Outcome
+from millstream.fragments.payload import decoded
+from millstream.fragments.progress import Step
+from millstream.fragments.tasks import LeafInput, leaf_messages
+from millstream.fragments.work import Work
 from millstream.physical.batch import NEVER, Batch, merged
-from millstream.spark.job import Outcome, collected, leaves_of
-from millstream.spark.keepers import Query, kept_task, stop_keepers
-from millstream.spark.keeping import FOLDER, Keeper, Order
-from millstream.spark.payload import decoded
-from millstream.spark.tasks import LeafInput, Message, Step, Work, leaf_messages
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 _PUBLISHED = "published"
 
@@ -56,25 +54,6 @@ class InProcess:
 
     def close(self) -> None:
         pass
-
-
-@dataclass
-class OnSpark:
-    """A job of Spark, whose tasks ask the keepers of their places."""
-
-    spark: SparkSession
-    query: Query
-
-    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
-        work = self.query.work
-        frame = leaves_of(self.spark, work, inputs)
-        for level in range(1, work.last_level + 1):
-            placed = frame.repartitionById(work.places, frame["place"])
-            frame = placed.mapInArrow(kept_task(self.query, level, order), frame.schema)
-        return collected(frame)
-
-    def close(self) -> None:
-        stop_keepers(self.query)
 
 
 class Pipeline:

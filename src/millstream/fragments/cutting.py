@@ -8,117 +8,22 @@ are a fragment without state or shards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TypeAlias
 
+from millstream.fragments.edges import LEAVES, Exchange, Fragment, Outputs, Received
+from millstream.fragments.requirements import Requirement, following, requirement
 from millstream.logical.expressions import Expression
-from millstream.logical.plan import Schema
-from millstream.physical.batch import Batch
-from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, weakest_of
+from millstream.physical.operator import Pattern, PhysicalPlan, weakest_of
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.source import Source
 from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.union import Union
-from millstream.spark.requirements import Requirement, following, requirement
-
-LEAVES = 0  # the number of the fragment of the sources
-ANSWER = 0  # the number of the exchange that brings the answer to the driver
 
 ColumnKey: TypeAlias = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """An edge that is cut: what output `port` of a fragment gives goes to another one, placed by
-    the values of `keys`; all to one shard if there are none."""
-
-    number: int
-    producer: int
-    port: int
-    consumer: int | None  # None: the driver
-    keys: tuple[Expression, ...]
-    schema: Schema
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """Operators that run in one place. The outputs of its plan belong to its `exchanges`."""
-
-    number: int
-    level: int
-    plan: Outputs
-    exchanges: tuple[Exchange, ...]
-    keyed: bool
-
-    def shards(self, count: int) -> int:
-        return count if self.keyed else 1
-
-
-@dataclass(frozen=True)
-class Received(PhysicalPlan):
-    """What an exchange brings: a leaf of a fragment's plan."""
-
-    exchange: int
-    columns: Schema
-    arrives: Pattern
-
-    input_names = ()
-
-    @cached_property
-    def schema(self) -> Schema:
-        return self.columns
-
-    @cached_property
-    def pattern(self) -> Pattern:
-        return self.arrives
-
-    def open(self, context: Context) -> Operator:
-        return ReceivedOperator()
-
-
-class ReceivedOperator(Operator):
-    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        return [batch]
-
-
-@dataclass(frozen=True)
-class Outputs(PhysicalPlan):
-    """The root of a fragment's plan: it collects what goes elsewhere."""
-
-    sources: tuple[PhysicalPlan, ...]
-
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return self.sources
-
-    @cached_property
-    def schema(self) -> Schema:
-        return ()
-
-    @cached_property
-    def pattern(self) -> Pattern:
-        return Pattern.STRICT
-
-    def open(self, context: Context) -> Operator:
-        return OutputsOperator(self)
-
-
-class OutputsOperator(Operator):
-    def __init__(self, node: Outputs) -> None:
-        self._given: list[list[Batch]] = [[] for _ in node.sources]
-
-    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        self._given[port].append(batch.gathered())
-        return []
-
-    def taken(self) -> list[list[Batch]]:
-        """What each input gave since the last time."""
-        given, self._given = self._given, [[] for _ in self._given]
-        return given
 
 
 def fragments_of(plan: PhysicalPlan) -> tuple[Fragment, ...]:
@@ -366,15 +271,3 @@ def _through(
         return None
     passed = tuple(frozenset(following(node, names)) for names in keys)
     return passed if all(passed) else None
-
-
-def received(fragment: Fragment) -> Iterator[Received]:
-    """What a fragment receives, each exchange once."""
-    seen: dict[int, Received] = {}
-    ahead: list[PhysicalPlan] = [fragment.plan]
-    while ahead:
-        node = ahead.pop()
-        if isinstance(node, Received):
-            seen[node.exchange] = node
-        ahead += node.inputs
-    return iter(seen.values())

@@ -9,20 +9,15 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from millstream.checkpoint.files import LocalFiles, Lock
 from millstream.checkpoint.identity import Identity, claim
+from millstream.fragments.cutting import fragments_of
+from millstream.fragments.pipeline import Executor, InProcess, Pipeline
+from millstream.fragments.remote import RemoteGraph
+from millstream.fragments.work import Work
 from millstream.local.graph import Graph, Sink
 from millstream.physical.operator import Context, PhysicalPlan
-from millstream.spark.fragments import fragments_of
-from millstream.spark.keepers import Query
-from millstream.spark.pipeline import Executor, InProcess, OnSpark, Pipeline
-from millstream.spark.remote import RemoteGraph
-from millstream.spark.tasks import Work
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SHARDS_A_PLACE = 4  # so that a restart may have more places
 
@@ -30,12 +25,13 @@ SHARDS_A_PLACE = 4  # so that a restart may have more places
 @dataclass(frozen=True)
 class Opener:
     """Opens the graph of a query; without a checkpoint its state lies in a folder that goes with
-    it. `spark` is None where the operators stay in this process."""
+    it. `executor` runs the tasks, of which there are `places`."""
 
     identity: Identity
     seed: int
     checkpoint: str | None
-    spark: SparkSession | None
+    places: int = 1
+    executor: Callable[[Work, LocalFiles], Executor] = InProcess
 
     def __call__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> Graph:
         root = self.checkpoint or tempfile.mkdtemp(prefix="millstream-")
@@ -44,7 +40,7 @@ class Opener:
         try:
             files = LocalFiles(root, durable)
             plan, work = self._claimed(files, plan, context)
-            pipeline = Pipeline(work, files, self._executor(work, files, durable))
+            pipeline = Pipeline(work, files, self.executor(work, files))
         except BaseException:
             lock.release()
             raise
@@ -54,17 +50,11 @@ class Opener:
         self, files: LocalFiles, plan: PhysicalPlan, context: Context
     ) -> tuple[PhysicalPlan, Work]:
         """The plan that the checkpoint began with, if it has begun."""
-        places = 1 if self.spark is None else self.spark.sparkContext.defaultParallelism
-        shards = 1 if self.spark is None else SHARDS_A_PLACE * places
+        shards = 1 if self.places == 1 else SHARDS_A_PLACE * self.places
         own = pickle.dumps((plan, fragments_of(plan), shards, self.seed))
         plan, fragments, shards, seed = pickle.loads(claim(files, self.identity, own))
         functions, aggregates = context.functions, context.aggregates
-        return plan, Work(fragments, shards, places, functions, aggregates, seed)
-
-    def _executor(self, work: Work, files: LocalFiles, durable: bool) -> Executor:
-        if self.spark is None:
-            return InProcess(work, files)
-        return OnSpark(self.spark, Query.new(work, str(files.root), durable))
+        return plan, Work(fragments, shards, self.places, functions, aggregates, seed)
 
 
 def _closing(lock: Lock, root: str, durable: bool) -> Callable[[], None]:

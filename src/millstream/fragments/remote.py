@@ -6,14 +6,15 @@ import pickle
 from collections.abc import Callable, Mapping
 
 from millstream.checkpoint.files import Files
+from millstream.fragments.pipeline import Pipeline
+from millstream.fragments.progress import Advance, Step
+from millstream.fragments.tasks import LeafInput
 from millstream.local.graph import Graph, Saved, Sink, Vertex
 from millstream.local.intake import joined
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.records import Records
-from millstream.spark.pipeline import Pipeline
-from millstream.spark.tasks import Advance, LeafInput, Step
 
 
 class Elsewhere(Operator):

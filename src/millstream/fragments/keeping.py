@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref, Writer
-from millstream.spark.fragments import Fragment
-from millstream.spark.shard import Shard, ShardStep
-from millstream.spark.tasks import Message, Step, Stepped, Work, level_messages
+from millstream.fragments.edges import Fragment
+from millstream.fragments.messages import Message
+from millstream.fragments.progress import Step
+from millstream.fragments.shard import Shard, ShardStep
+from millstream.fragments.tasks import Stepped, level_messages
+from millstream.fragments.work import Work
 
 FOLDER = "state"
 LEAST = 1 << 18  # bytes of logs that are not worth a snapshot

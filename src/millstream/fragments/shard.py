@@ -7,25 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from millstream.fragments.edges import Fragment, OutputsOperator, Received
+from millstream.fragments.payload import decoded, part
+from millstream.fragments.progress import Present
 from millstream.local.graph import Graph, Vertex
 from millstream.logical.elements import Row
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
-from millstream.spark.fragments import Fragment, OutputsOperator, Received
-from millstream.spark.payload import decoded, part
 
 SLICE_ROWS = 16_384  # what is pushed at once: it stays in the cache
 
 Error = tuple[Row, str]
-
-
-@dataclass(frozen=True)
-class Present:
-    """What is known of the sources after a batch: when time begins, and the frontier of each."""
-
-    beginning: int
-    sources: Mapping[str, int]
 
 
 @dataclass(frozen=True)

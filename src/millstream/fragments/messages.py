@@ -1,0 +1,56 @@
+"""Messages between the tasks of a batch, and to its driver; as rows they can be shuffled.
+
+There are few and large ones: the elements for one shard as bytes, and how far the sources and
+shards have come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import pyarrow as pa
+
+SCHEMA = "place int, level int, kind int, number int, shard int, payload binary"
+_ARROW = pa.schema(
+    [("place", pa.int32()), ("level", pa.int32()), ("kind", pa.int32()), ("number", pa.int32()),
+     ("shard", pa.int32()), ("payload", pa.binary())]
+)  # fmt: skip
+DRIVER = 0  # the place of what the driver gets; any would do
+
+
+class Kind(IntEnum):
+    """What a message says; `number` and `shard` tell of which exchange and shard."""
+
+    ELEMENTS = 0
+    SOURCES = 1  # the span of what the leaves have read, by stream
+    FRONTIER = 2  # how far a shard has come with an exchange
+    ERRORS = 3
+    STATE = 4  # where the state of a shard lies
+    STAGED = 5  # where a part of the answer lies
+
+
+@dataclass(frozen=True)
+class Message:
+    place: int
+    level: int
+    kind: Kind
+    number: int
+    shard: int
+    payload: bytes
+
+
+def as_record(messages: Sequence[Message]) -> pa.RecordBatch:
+    columns = [
+        pa.array([getattr(message, field.name) for message in messages], field.type)
+        for field in _ARROW
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+
+def messages_in(record: pa.RecordBatch) -> Iterator[Message]:
+    numbers = [record.column(index).to_pylist() for index in range(5)]
+    for index, (place, level, kind, number, shard) in enumerate(zip(*numbers, strict=True)):
+        payload = record.column(5)[index].as_buffer()
+        yield Message(place, level, Kind(kind), number, shard, payload)

@@ -1,0 +1,59 @@
+"""What the driver gets of a batch."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+
+from millstream.checkpoint.files import Files
+from millstream.checkpoint.manifest import ShardState
+from millstream.checkpoint.records import Ref
+from millstream.fragments.edges import ANSWER
+from millstream.fragments.messages import Kind, Message
+from millstream.fragments.payload import decoded
+from millstream.fragments.progress import Span, Step, joined_spans
+from millstream.fragments.shard import leaf_frontiers
+from millstream.fragments.work import Work
+from millstream.logical.elements import Row
+from millstream.physical.batch import NEVER, Batch, merged
+
+
+class Outcome:
+    """What a batch gave: the answer, as bytes or where it lies; errors, the states of shards, and
+    how far it came."""
+
+    def __init__(self, work: Work, step: Step, messages: Iterable[Message]) -> None:
+        self.inline: list[bytes] = []
+        self.staged: list[Ref] = []
+        self.states: dict[tuple[int, int], ShardState] = {}
+        self.errors: dict[tuple[Row, str], None] = {}
+        self._types = work.answer_types
+        spans: list[Mapping[str, Span]] = []
+        frontiers: list[int] = []
+        for message in messages:
+            match message.kind:
+                case Kind.ELEMENTS:
+                    self.inline.append(message.payload)
+                case Kind.STAGED:
+                    self.staged.append(pickle.loads(message.payload))
+                case Kind.STATE:
+                    self.states[message.number, message.shard] = pickle.loads(message.payload)
+                case Kind.SOURCES:
+                    spans.append(pickle.loads(message.payload))
+                case Kind.FRONTIER:
+                    frontiers.append(pickle.loads(message.payload))
+                case Kind.ERRORS:
+                    self.errors |= dict.fromkeys(pickle.loads(message.payload))
+        self.present = step.present(joined_spans(spans))
+        if frontiers:
+            self.frontier = min(frontiers)
+        else:  # nothing but leaves
+            self.frontier = leaf_frontiers(work.leaves, self.present.sources)[ANSWER]
+
+    def answer(self, files: Files | None = None) -> Batch:
+        """The elements of the answer, read from where they lie."""
+        payloads = list(self.inline)
+        if files is not None:
+            payloads += [ref.read(files) for ref in self.staged]
+        nothing = Batch.empty(self._types, NEVER)
+        return merged([nothing, *map(decoded, payloads)]).up_to(self.frontier)

@@ -1,0 +1,65 @@
+"""How far the sources come with a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER
+from millstream.records import Records
+
+Span = tuple[int, int, int]  # how many rows, their first and last start
+
+
+@dataclass(frozen=True)
+class Present:
+    """What is known of the sources after a batch: when time begins, and the frontier of each."""
+
+    beginning: int
+    sources: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """How far a batch brings a source: as far as its rows say, less the delay; exactly to `least`
+    where there is no delay, because the driver has decided that."""
+
+    least: int
+    delay: int | None = None
+
+    def frontier(self, span: Span | None) -> int:
+        if span is None or self.delay is None or not span[0]:
+            return self.least
+        return max(self.least, span[2] - self.delay)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the driver knows before a batch: of each source, and when time began."""
+
+    advances: Mapping[str, Advance]
+    beginning: int
+
+    def present(self, spans: Mapping[str, Span]) -> Present:
+        """What is known after it."""
+        beginning = min([self.beginning, *(first for _, first, _ in spans.values())])
+        sources = {s: advance.frontier(spans.get(s)) for s, advance in self.advances.items()}
+        return Present(beginning, sources)
+
+
+def wider(span: Span | None, records: Records) -> Span:
+    if not len(records):
+        return span or (0, INFINITY, NEVER)
+    rows, first, last = span or (0, INFINITY, NEVER)
+    starts = records.start
+    return rows + len(records), min(first, int(starts.min())), max(last, int(starts.max()))
+
+
+def joined_spans(spans: Iterable[Mapping[str, Span]]) -> dict[str, Span]:
+    joined: dict[str, Span] = {}
+    for each in spans:
+        for stream, (rows, first, last) in each.items():
+            known = joined.get(stream, (0, INFINITY, NEVER))
+            joined[stream] = known[0] + rows, min(known[1], first), max(known[2], last)
+    return joined

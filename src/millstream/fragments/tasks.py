@@ -1,0 +1,168 @@
+"""What the tasks of a batch do: the leaves, and the fragments of one level after the other.
+
+Between two levels messages change places. One that is meant for a later level is handed on.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from millstream.checkpoint.manifest import ShardState
+from millstream.checkpoint.records import Ref
+from millstream.fragments.edges import ANSWER, Fragment, OutputsOperator, received
+from millstream.fragments.messages import Kind, Message
+from millstream.fragments.progress import Present, Span, Step, joined_spans, wider
+from millstream.fragments.shard import Error, Shard, ShardStep, leaf_frontiers
+from millstream.fragments.work import Work
+from millstream.local.bounded import source_batch
+from millstream.local.graph import Graph
+from millstream.physical.batch import NEVER, Batch, merged
+from millstream.records import Records
+
+# --- the leaves -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeafInput:
+    """Rows of a stream, and the number of the first of them."""
+
+    stream: str
+    records: Records
+    first: int
+
+
+def leaf_messages(work: Work, inputs: Iterable[LeafInput]) -> Iterator[Message]:
+    """What follows from some rows of the sources, and where it goes."""
+    spans: dict[str, Span] = {}
+    for input in inputs:
+        spans[input.stream] = wider(spans.get(input.stream), input.records)
+        yield from _leaf(work, input)
+    yield from work.told_everywhere(spans)
+
+
+def _leaf(work: Work, input: LeafInput) -> Iterator[Message]:
+    context = work.context(input.first)
+    context.beginning = NEVER  # errors are told of all rows: none is from before the first
+    graph = Graph(work.leaves.plan, context, lambda batch: None)
+    for vertex in graph.sources.get(input.stream, []):
+        graph.push(vertex, source_batch(vertex.node, input.records, input.first, NEVER))
+    root = graph.root.operator
+    assert isinstance(root, OutputsOperator)
+    given = root.taken()
+    for exchange in work.leaves.exchanges:
+        if given[exchange.port]:
+            yield from work.sent(exchange, merged(given[exchange.port]))
+    if context.errors:
+        yield work.told_driver(Kind.ERRORS, 0, 0, list(context.errors))
+
+
+# --- a level ------------------------------------------------------------------------------
+
+
+class Inbox:
+    """What a task of one level has received."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._elements: dict[tuple[int, int], list[bytes]] = defaultdict(list)
+        self.spans: list[Mapping[str, Span]] = []
+        self.frontiers: dict[int, int] = {}
+        self.onward: list[Message] = []
+
+    def take(self, message: Message) -> None:
+        if message.level != self._level:
+            self.onward.append(replace(message, payload=bytes(message.payload)))
+        elif message.kind is Kind.ELEMENTS:
+            self._elements[message.number, message.shard].append(message.payload)
+        elif message.kind is Kind.SOURCES:
+            self.spans.append(pickle.loads(message.payload))
+        elif message.kind is Kind.FRONTIER:
+            reached = pickle.loads(message.payload)
+            known = self.frontiers.get(message.number, reached)
+            self.frontiers[message.number] = min(reached, known)
+
+    def step(self, work: Work, fragment: Fragment, shard: int, present: Present) -> ShardStep:
+        """What has come for a shard."""
+        frontiers = {**leaf_frontiers(work.leaves, present.sources), **self.frontiers}
+        exchanges = [node.exchange for node in received(fragment)]
+        return ShardStep(
+            {e: self._elements[e, shard] for e in exchanges if (e, shard) in self._elements},
+            {e: frontiers[e] for e in exchanges},
+            present,
+        )
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What a shard gave, the rows it could not evaluate, and where its state lies now, if that is
+    kept."""
+
+    given: list[Batch]
+    errors: list[Error]
+    state: ShardState | None = None
+
+
+class Runner(Protocol):
+    """Who has the shards that are at one place."""
+
+    def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped: ...
+
+    def staged(self, payload: bytes) -> Ref | None:
+        """Where a part of the answer lies until it is published; None: it goes to the driver."""
+
+
+@dataclass(frozen=True)
+class Transient:
+    """Shards for one batch, which is all there is."""
+
+    work: Work
+
+    def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped:
+        running = Shard(fragment, self.work.context())
+        return Stepped(running.step(step), running.errors())
+
+    def staged(self, payload: bytes) -> None:
+        return None
+
+
+def level_messages(
+    work: Work, level: int, step: Step, messages: Iterable[Message], runner: Runner
+) -> Iterator[Message]:
+    """The fragments of a level: what follows for those of their shards that are at the place that
+    the messages came to."""
+    inbox = Inbox(level)
+    place = None
+    for message in messages:
+        place = message.place
+        inbox.take(message)
+    yield from inbox.onward
+    present = step.present(joined_spans(inbox.spans))
+    for fragment in work.at(level):
+        for shard in range(fragment.shards(work.shards)):
+            if work.place(fragment, shard) == place:
+                stepped = runner.step(fragment, shard, inbox.step(work, fragment, shard, present))
+                for told in _told(work, fragment, shard, stepped):
+                    yield _staged(told, runner)
+
+
+def _told(work: Work, fragment: Fragment, shard: int, stepped: Stepped) -> Iterator[Message]:
+    for exchange, batch in zip(fragment.exchanges, stepped.given, strict=True):
+        yield from work.sent(exchange, batch)
+        yield from work.told_consumers(exchange, shard, batch.frontier)
+    if stepped.errors:
+        yield work.told_driver(Kind.ERRORS, fragment.number, shard, stepped.errors)
+    if stepped.state is not None:
+        yield work.told_driver(Kind.STATE, fragment.number, shard, stepped.state)
+
+
+def _staged(message: Message, runner: Runner) -> Message:
+    """An answer is told by where it lies, if it lies somewhere."""
+    if message.kind is Kind.ELEMENTS and message.number == ANSWER:
+        ref = runner.staged(message.payload)
+        if ref is not None:
+            return replace(message, kind=Kind.STAGED, payload=pickle.dumps(ref))
+    return message

@@ -1,0 +1,98 @@
+"""A query as its tasks know it, and the way of what they tell each other."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from millstream.fragments.edges import LEAVES, Exchange, Fragment
+from millstream.fragments.messages import DRIVER, Kind, Message
+from millstream.fragments.payload import encoded, split
+from millstream.fragments.placement import shards_of
+from millstream.fragments.progress import Span
+from millstream.logical.evaluate import UserAggregate, UserFunction
+from millstream.physical.batch import Batch
+from millstream.physical.evaluation import Evaluation
+from millstream.physical.expressions import Draws
+from millstream.physical.operator import Context
+
+
+@dataclass(frozen=True)
+class Work:
+    """A query as its tasks know it."""
+
+    fragments: tuple[Fragment, ...]
+    shards: int
+    places: int  # how many tasks share them
+    functions: Mapping[str, UserFunction]
+    aggregates: Mapping[str, UserAggregate]
+    seed: int
+
+    @property
+    def leaves(self) -> Fragment:
+        return self.fragments[LEAVES]
+
+    @property
+    def last_level(self) -> int:
+        return max(fragment.level for fragment in self.fragments)
+
+    @property
+    def answer_types(self) -> tuple[pa.DataType, ...]:
+        """Of the columns that the exchange to the driver brings."""
+        answer = next(e for f in self.fragments for e in f.exchanges if e.consumer is None)
+        return tuple(column.type for column in answer.schema)
+
+    def context(self, number: int = 0) -> Context:
+        return Context(self.functions, self.aggregates, draws=Draws((self.seed + number) % 2**64))
+
+    def at(self, level: int) -> list[Fragment]:
+        return [fragment for fragment in self.fragments if fragment.level == level]
+
+    def place(self, fragment: Fragment, shard: int) -> int:
+        """Fragments with one shard are spread, too."""
+        return (shard + fragment.number) % self.places
+
+    def sent(self, exchange: Exchange, batch: Batch) -> Iterator[Message]:
+        """The elements of a batch, to the shards that they belong to."""
+        if exchange.consumer is None:
+            if len(batch):
+                level = self.last_level + 1
+                yield Message(DRIVER, level, Kind.ELEMENTS, exchange.number, 0, encoded(batch))
+            return
+        consumer = self.fragments[exchange.consumer]
+        keys = Evaluation(exchange.keys, exchange.schema, Context(self.functions))
+        values, _ = keys.over(batch.columns, len(batch))
+        shards = shards_of(list(values), len(batch), consumer.shards(self.shards))
+        for shard, rows in split(batch, shards):
+            yield Message(
+                self.place(consumer, shard),
+                consumer.level,
+                Kind.ELEMENTS,
+                exchange.number,
+                shard,
+                encoded(rows),
+            )
+
+    def told_driver(self, kind: Kind, number: int, shard: int, told: object) -> Message:
+        level = self.last_level + 1
+        return Message(DRIVER, level, kind, number, shard, pickle.dumps(told))
+
+    def told_consumers(self, exchange: Exchange, shard: int, frontier: int) -> Iterator[Message]:
+        """How far a shard has come with an exchange."""
+        if exchange.consumer is None:
+            yield self.told_driver(Kind.FRONTIER, exchange.number, shard, frontier)
+            return
+        level, payload = self.fragments[exchange.consumer].level, pickle.dumps(frontier)
+        for place in range(self.places):
+            yield Message(place, level, Kind.FRONTIER, exchange.number, shard, payload)
+
+    def told_everywhere(self, spans: Mapping[str, Span]) -> Iterator[Message]:
+        """What was read of the sources; whoever moves time must know."""
+        payload = pickle.dumps(dict(spans))
+        yield self.told_driver(Kind.SOURCES, 0, 0, dict(spans))
+        for level in range(1, self.last_level + 1):
+            for place in range(self.places):
+                yield Message(place, level, Kind.SOURCES, 0, 0, payload)

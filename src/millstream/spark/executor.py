@@ -1,0 +1,41 @@
+"""The tasks of batches, as jobs of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.checkpoint.files import LocalFiles
+from millstream.fragments.keeping import Order
+from millstream.fragments.messages import Message
+from millstream.fragments.tasks import LeafInput
+from millstream.fragments.work import Work
+from millstream.spark.job import collected, leaves_of
+from millstream.spark.keepers import Query, kept_task, stop_keepers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass
+class OnSpark:
+    """A job of Spark, whose tasks ask the keepers of their places."""
+
+    spark: SparkSession
+    query: Query
+
+    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+        work = self.query.work
+        frame = leaves_of(self.spark, work, inputs)
+        for level in range(1, work.last_level + 1):
+            placed = frame.repartitionById(work.places, frame["place"])
+            frame = placed.mapInArrow(kept_task(self.query, level, order), frame.schema)
+        return collected(frame)
+
+    @staticmethod
+    def opened(spark: SparkSession, work: Work, files: LocalFiles) -> OnSpark:
+        return OnSpark(spark, Query.new(work, str(files.root), files.durable))
+
+    def close(self) -> None:
+        stop_keepers(self.query)
