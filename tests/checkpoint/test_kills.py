@@ -1,0 +1,98 @@
+"""A query that is killed again and again gives each row of its answer once.
+
+The usual run kills a few times; MILLSTREAM_KILLS=30 kills so often.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+
+import millstream as ms
+from checkpoint import killed_query
+from millstream.logical.elements import Element, normal_form
+
+KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 5)
+
+
+def elements(rows: list[dict[str, int]]) -> list[Element]:
+    return normal_form(
+        Element((row["k"], row["n"], row["s"]), row["valid_from"], row["valid_to"]) for row in rows
+    )
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    random = Random(KILLS)
+    command = [sys.executable, killed_query.__file__, "local", str(tmp_path)]
+    for _ in range(KILLS):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(random.uniform(0, 0.5))
+        process.kill()
+        process.wait()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    given = sorted(tmp_path.glob("*.parquet"), key=lambda path: int(path.stem))
+    assert [int(path.stem) for path in given] == list(range(len(given)))
+    assert len(given) > KILLS, "it is killed within its work"
+    rows = [row for path in given for row in pq.read_table(path).to_pylist()]
+    session = ms.Session(engine="local")
+    session.source("slow", lambda factor: killed_query.rows(factor, 0))
+    expected = session.sql(killed_query.SQL).run().to_pylist()
+    assert elements(rows) == elements(expected)
+    assert max(Counter(map(repr, rows)).values()) == 1
+
+
+def test_two_at_once(tmp_path: Path) -> None:
+    session = killed_query.session_of("local", 0.01)
+    query = session.sql(killed_query.SQL)
+    with query.start("noop", checkpoint=str(tmp_path)):
+        other = killed_query.session_of("local", 0.01).sql(killed_query.SQL)
+        with pytest.raises(ms.QueryError, match="is in use by another query"):
+            other.start("noop", checkpoint=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT k FROM A WINDOW(RANGE 50)", "stream .B. was .* and is not read"),
+        (killed_query.SQL.split(";")[-1].replace("50", "51"), "its plan has changed"),
+    ],
+)
+def test_another_query(tmp_path: Path, text: str, message: str) -> None:
+    session = killed_query.session_of("local", 0)
+    session.sql(killed_query.SQL).start("noop", checkpoint=str(tmp_path)).wait()
+    with pytest.raises(ms.QueryError, match=message):
+        session.sql(text).start("noop", checkpoint=str(tmp_path))
+
+
+def test_changed_function(tmp_path: Path) -> None:
+    def start(function: object) -> None:
+        session = ms.Session(engine="local")
+        session.stream("S", [{"t": 1, "x": 1}], time="t")
+        session.function("twice", function, returns="BIGINT")  # type: ignore[arg-type]
+        query = session.sql("SELECT SUM(twice(x)) AS s FROM S WINDOW(RANGE 3)")
+        query.start("noop", checkpoint=str(tmp_path)).wait()
+
+    start(lambda x: x)
+    start(lambda x: x)
+    with pytest.raises(ms.QueryError, match='the function "twice" has changed'):
+        start(lambda x: x.fill_null(0))
+
+
+def test_streams_that_cannot_come_again(tmp_path: Path) -> None:
+    session = ms.Session(engine="local")
+    session.feed("S", {"t": "BIGINT"}, time="t")
+    session.stream("I", iter([{"t": 1}]), time="t", schema={"t": "BIGINT"})
+    for name in ("S", "I"):
+        query = session.sql(f"SELECT t FROM {name}")
+        with pytest.raises(ms.QueryError, match="cannot be read again after a crash"):
+            query.start("noop", checkpoint=str(tmp_path / name))
