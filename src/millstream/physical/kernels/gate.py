@@ -82,9 +82,10 @@ def _swing_steps(
         is_open = (groups[group, COVER] > 0) == covered_passes
         if was_open and not is_open:
             length = _pass_all(groups[group, FIRST], time, -1, rows, passed, length)
-        for sign in (1, -1):  # first what comes: so nothing goes that is not there
+        both = stop - begin > 1
+        for goes in range(2 if both else 1):  # first what comes: so nothing goes that is not there
             for i in range(begin, stop):
-                if ports[i] == 1 or deltas[i] * sign <= 0:
+                if ports[i] == 1 or (both and (deltas[i] < 0) != goes):
                     continue
                 row = ids[i]
                 if was_open and is_open:

@@ -19,13 +19,12 @@ _SHORT = 24  # so many events are sorted by insertion
 def order_by_time_and_key(times: Ints, codes: Ints, pieces: Ints) -> Ints:
     """The events, which come as pieces in order of time; piece p begins at pieces[p], and the last
     entry is the number of events."""
-    order = _merged(times, pieces)
+    times, order = _merged(times, pieces)
     length = len(order)
     begin = 0
     while begin < length:
-        time = times[order[begin]]
         stop = begin + 1
-        while stop < length and times[order[stop]] == time:
+        while stop < length and times[stop] == times[begin]:
             stop += 1
         if stop - begin > _SHORT:
             instant = order[begin:stop].copy()
@@ -37,17 +36,36 @@ def order_by_time_and_key(times: Ints, codes: Ints, pieces: Ints) -> Ints:
 
 
 @njit(cache=True)
-def _merged(times: Ints, pieces: Ints) -> Ints:
-    order = np.empty(len(times), np.int64)
-    heads = pieces[:-1].copy()
-    for place in range(len(times)):
-        first = -1
-        for p in range(len(heads)):
-            if heads[p] < pieces[p + 1] and (first < 0 or times[heads[p]] < times[heads[first]]):
-                first = p
-        order[place] = heads[first]
-        heads[first] += 1
-    return order
+def _merged(times: Ints, pieces: Ints) -> tuple[Ints, Ints]:
+    """Times in order, and the events that have them: pieces are merged two by two."""
+    order = np.arange(len(times))
+    while len(pieces) > 2:
+        next_times, next_order = np.empty_like(times), np.empty_like(order)
+        for p in range(0, len(pieces) - 1, 2):
+            middle, stop = pieces[p + 1], pieces[min(p + 2, len(pieces) - 1)]
+            _merge(times, order, pieces[p], middle, stop, next_times, next_order)
+        times, order = next_times, next_order
+        pieces = np.append(pieces[:-1:2], pieces[-1])
+    return times, order
+
+
+@njit(cache=True)
+def _merge(
+    times: Ints, order: Ints, i: int, middle: int, stop: int, to_times: Ints, to_order: Ints
+) -> None:
+    """What lies from i to the middle with what lies from there on."""
+    place, j = i, middle
+    while i < middle and j < stop:  # no branches: which one is next cannot be foretold
+        is_first = times[i] <= times[j]
+        to_times[place] = times[i] if is_first else times[j]
+        to_order[place] = order[i] if is_first else order[j]
+        i += is_first
+        j += 1 - is_first
+        place += 1
+    rest, last = (i, middle) if i < middle else (j, stop)
+    for k in range(rest, last):
+        to_times[place], to_order[place] = times[k], order[k]
+        place += 1
 
 
 @njit(cache=True)
