@@ -187,9 +187,11 @@ def test_damage_is_refused(session: ms.Session) -> None:
     half = recorder.writes[: 2 * len(recorder.writes) // 3]
     refused = 0
     for name in sorted(left_by_crash(half, torn=False).content):
-        for damage in (lambda data: b"", lambda data: data[:-1], _one_bit):
+        for damage in (lambda data: None, lambda data: b"", lambda data: data[:-1], _one_bit):
             files = left_by_crash(half, torn=False)
-            files.content[name] = damage(files.content[name])
+            damaged = damage(files.content.pop(name))
+            if damaged is not None:
+                files.content[name] = damaged
             try:
                 run = Run(session, plan, files, 1)
                 sink = run.had(whole)

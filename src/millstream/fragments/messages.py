@@ -29,6 +29,7 @@ class Kind(IntEnum):
     ERRORS = 3
     STATE = 4  # where the state of a shard lies
     STAGED = 5  # where a part of the answer lies
+    FAILURE = 6  # what ends the batch
 
 
 @dataclass(frozen=True)

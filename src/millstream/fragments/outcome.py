@@ -42,6 +42,8 @@ class Outcome:
                     spans.append(pickle.loads(message.payload))
                 case Kind.FRONTIER:
                     frontiers.append(pickle.loads(message.payload))
+                case Kind.FAILURE:
+                    raise pickle.loads(message.payload)
                 case Kind.ERRORS:
                     self.errors |= dict.fromkeys(pickle.loads(message.payload))
         self.present = step.present(joined_spans(spans))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from millstream.checkpoint.files import Files
+from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.manifest import Manifest, collect_garbage, last_manifest
 from millstream.checkpoint.records import Writer, sealed, unsealed
 from millstream.fragments.keeping import FOLDER, Keeper, Order
@@ -61,6 +61,7 @@ class Pipeline:
 
     def __init__(self, work: Work, files: Files, executor: Executor) -> None:
         self.manifest = last_manifest(files) or Manifest(-1)
+        _check_published(files, self.manifest)
         self._before = self.manifest
         self._work = work
         self._files = files
@@ -93,12 +94,7 @@ class Pipeline:
 
     def published(self) -> bytes | None:
         """What was told when the answers of the last batch were published, if they were."""
-        try:
-            data = unsealed(_PUBLISHED, self._files.read(_PUBLISHED))
-        except FileNotFoundError:
-            return None
-        batch, told = pickle.loads(data)
-        assert isinstance(told, bytes)
+        batch, told = _published(self._files)
         return told if batch == self.manifest.batch else None
 
     def _commit(self, manifest: Manifest) -> None:
@@ -109,3 +105,22 @@ class Pipeline:
 
     def close(self) -> None:
         self._executor.close()
+
+
+def _published(files: Files) -> tuple[int, bytes]:
+    """The batch whose answers were published last, and what was told then."""
+    try:
+        data = unsealed(_PUBLISHED, files.read(_PUBLISHED))
+    except FileNotFoundError:
+        return -1, b""
+    batch, told = pickle.loads(data)
+    return int(batch), bytes(told)
+
+
+def _check_published(files: Files, manifest: Manifest) -> None:
+    batch, _ = _published(files)
+    if batch > manifest.batch:
+        raise CheckpointError(
+            f"the manifest of batch {batch} is gone, whose answers were published",
+            help="restore the checkpoint's folder, or start the query with a new one",
+        )

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref
+from millstream.errors import MillstreamError
 from millstream.fragments.edges import ANSWER, Fragment, OutputsOperator, received
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.progress import Present, Span, Step, joined_spans, wider
@@ -41,7 +42,7 @@ def leaf_messages(work: Work, inputs: Iterable[LeafInput]) -> Iterator[Message]:
     for input in inputs:
         spans[input.stream] = wider(spans.get(input.stream), input.records)
         yield from _leaf(work, input)
-    yield from work.told_everywhere(spans)
+    yield from work.told_everywhere(Kind.SOURCES, spans)
 
 
 def _leaf(work: Work, input: LeafInput) -> Iterator[Message]:
@@ -72,6 +73,7 @@ class Inbox:
         self.spans: list[Mapping[str, Span]] = []
         self.frontiers: dict[int, int] = {}
         self.onward: list[Message] = []
+        self.failed = False
 
     def take(self, message: Message) -> None:
         if message.level != self._level:
@@ -84,6 +86,8 @@ class Inbox:
             reached = pickle.loads(message.payload)
             known = self.frontiers.get(message.number, reached)
             self.frontiers[message.number] = min(reached, known)
+        elif message.kind is Kind.FAILURE:
+            self.failed = True
 
     def step(self, work: Work, fragment: Fragment, shard: int, present: Present) -> ShardStep:
         """What has come for a shard."""
@@ -140,11 +144,18 @@ def level_messages(
         place = message.place
         inbox.take(message)
     yield from inbox.onward
+    if inbox.failed:
+        return
     present = step.present(joined_spans(inbox.spans))
     for fragment in work.at(level):
         for shard in range(fragment.shards(work.shards)):
             if work.place(fragment, shard) == place:
-                stepped = runner.step(fragment, shard, inbox.step(work, fragment, shard, present))
+                try:
+                    taken = inbox.step(work, fragment, shard, present)
+                    stepped = runner.step(fragment, shard, taken)
+                except MillstreamError as error:  # to try again would not help
+                    yield from work.told_everywhere(Kind.FAILURE, error, level)
+                    return
                 for told in _told(work, fragment, shard, stepped):
                     yield _staged(told, runner)
 

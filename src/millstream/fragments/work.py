@@ -12,7 +12,6 @@ from millstream.fragments.edges import LEAVES, Exchange, Fragment
 from millstream.fragments.messages import DRIVER, Kind, Message
 from millstream.fragments.payload import encoded, split
 from millstream.fragments.placement import shards_of
-from millstream.fragments.progress import Span
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.physical.batch import Batch
 from millstream.physical.evaluation import Evaluation
@@ -89,10 +88,10 @@ class Work:
         for place in range(self.places):
             yield Message(place, level, Kind.FRONTIER, exchange.number, shard, payload)
 
-    def told_everywhere(self, spans: Mapping[str, Span]) -> Iterator[Message]:
-        """What was read of the sources; whoever moves time must know."""
-        payload = pickle.dumps(dict(spans))
-        yield self.told_driver(Kind.SOURCES, 0, 0, dict(spans))
-        for level in range(1, self.last_level + 1):
+    def told_everywhere(self, kind: Kind, told: object, after: int = 0) -> Iterator[Message]:
+        """To all tasks of the levels that follow, and to the driver."""
+        payload = pickle.dumps(told)
+        for level in range(after + 1, self.last_level + 1):
             for place in range(self.places):
-                yield Message(place, level, Kind.SOURCES, 0, 0, payload)
+                yield Message(place, level, kind, 0, 0, payload)
+        yield Message(DRIVER, self.last_level + 1, kind, 0, 0, payload)

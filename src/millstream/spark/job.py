@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millstream.errors import QueryError
 from millstream.fragments.messages import SCHEMA, Kind, Message, as_record, messages_in
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import decoded, encoded
@@ -44,7 +45,20 @@ def level_task(work: Work, level: int, step: Step, runner: Runner) -> Task:
 
 def collected(frame: DataFrame) -> Iterator[Message]:
     """The one action of a batch."""
-    return (_message(row) for row in frame.collect())
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = frame.collect()
+    except PySparkException as error:
+        raise QueryError(f"Spark could not run the batch: {_reason(error)}") from error
+    return (_message(row) for row in rows)
+
+
+def _reason(error: Exception) -> str:
+    """The last line of what was raised in a worker, without the page of Java around it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    python = [line for line in lines if line[:1].isalpha() and ": " in line]
+    return (python or lines or [type(error).__name__])[-1].strip()
 
 
 def _message(row: Any) -> Message:
@@ -59,9 +73,8 @@ def leaves_of(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) -> D
         for first, records in _pieces(input.records, work.places)
     ]
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, LEAF_SCHEMA))
-    return frame.repartition(max(1, min(work.places, len(rows)))).mapInArrow(
-        _leaf_task(work), SCHEMA
-    )
+    tasks = min(work.places, len(rows))
+    return frame.repartition(tasks).mapInArrow(_leaf_task(work), SCHEMA)
 
 
 def _pieces(records: Records, count: int) -> Iterator[tuple[int, Records]]:
