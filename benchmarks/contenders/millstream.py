@@ -45,12 +45,13 @@ def _records(table: pa.Table) -> tuple[Records, int]:
 def run(prepared: Prepared) -> pa.Table:
     """The whole answer; every batch of it becomes a table, as a sink would get it."""
     query, context = prepared.query, Context()
+    schema, domain = query.plan.schema, query.plan.domain
     tables: list[pa.Table] = []
 
     def sink(batch: Batch) -> None:
         if len(batch):
             batch = answers.cropped(batch, context.beginning)
-            tables.append(answers.final_table(query.plan.schema, query.plan.domain, batch))
+            tables.append(answers.final_table(schema, domain, batch))
 
     graph = Graph(query.physical_plan, context, sink)
     for stream, records, frontier in prepared.batches:

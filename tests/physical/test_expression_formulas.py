@@ -155,6 +155,18 @@ def test_timestamps_that_cannot_be_shown(at: int | None, shift: int, fails: bool
         assert_agree(expression, schema, [(at, shift), (5, 7)])
 
 
+@pytest.mark.parametrize("divisor", [1, 2, 3, 10, 997, 2**31 - 1, 2**49 + 1, 2**63 - 1])
+def test_remainders_by_a_constant(divisor: int) -> None:
+    random = np.random.default_rng(divisor)
+    for most in (10, 2**31, 2**50 - 1, 2**63 - 1):
+        multiples = random.integers(0, most // divisor + 1, 50, endpoint=False) * divisor
+        values = [*random.integers(0, most, 100), *multiples, *np.maximum(multiples - 1, 0), most]
+        for signs in ([1], [-1, 1]):
+            numbers = [int(value) * sign for value in values for sign in signs]
+            expected = [abs(n) % divisor * (1 if n >= 0 else -1) for n in numbers]
+            assert program(of("%", X, long(divisor)), numbers) == expected
+
+
 def test_parts_that_occur_twice_are_computed_once() -> None:
     square = of("*", V, V)
     root = compile_expression(of("+", square, square), SCHEMA, {})._root

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from millstream.logical.functions import Signature
 from millstream.physical.expressions import decimals
-from millstream.physical.expressions.formulas import remainder
 from millstream.physical.expressions.nodes import Kernel, Node
 from millstream.physical.expressions.vector import (
     Vector,
@@ -24,6 +23,7 @@ from millstream.physical.expressions.vector import (
     from_numbers,
     numbers,
 )
+from millstream.physical.kernels.remainders import remainders
 from millstream.types import (
     BIGINT,
     DATE,
@@ -148,7 +148,7 @@ def _remainder(result: pa.DataType) -> Kernel:
     def kernel(a: pa.Array, b: pa.Array) -> Vector:
         x, y = numbers(a), numbers(b)
         if y.ndim == 0 and y > 0 and x.ndim:
-            return Vector(from_numbers(remainder(x, y), result, a, b))
+            return Vector(from_numbers(remainders(x, y[()]), result, a, b))
         zero = y == 0
         with np.errstate(all="ignore"):
             values = from_numbers(np.fmod(x, np.where(zero, 1, y)), result, a, b)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millstream.logical.functions import Signature
+from millstream.physical.kernels.remainders import remainders
 from millstream.types import (
     BIGINT,
     BOOLEAN,
@@ -154,18 +155,7 @@ def _remainder(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | No
     _, divisor = operands
     if not is_integral(type) or not isinstance(divisor, Number) or divisor.value <= 0:
         return None
-    return Step(remainder, operands, type, min)
-
-
-def remainder(x: Array, y: Any) -> Array:
-    """By a positive constant, with the sign of the dividend: NumPy divides by a constant several
-    times faster than it takes FMOD."""
-    multiple = x // y
-    multiple *= y
-    rest: Array = np.subtract(x, multiple, multiple)
-    if len(x) and x.min() < 0:
-        rest -= y * ((rest != 0) & (x < 0))
-    return rest
+    return Step(remainders, operands, type, min)
 
 
 # --- comparisons ------------------------------------------------------------------------------
@@ -278,7 +268,7 @@ class Program:
             if column.null_count or not len(column):
                 return None
             numbers = _numbers(column, dtype)
-            if limit is not None and (numbers.max() > limit or numbers.min() < -limit):
+            if limit is not None and not _within(numbers, limit):
                 return None
             values.append(numbers)
         values += self._constants
@@ -301,6 +291,11 @@ def _picker(places: list[int]) -> _Picker:
     if len(places) > 1:
         return itemgetter(*places)
     return itemgetter(slice(places[0], places[0] + 1))
+
+
+def _within(numbers: Array, limit: int) -> bool:
+    """Whether no number is further from 0; `max` and `min` would take a detour through Python."""
+    return bool(np.maximum.reduce(numbers) <= limit and np.minimum.reduce(numbers) >= -limit)
 
 
 def _numbers(column: pa.Array, dtype: np.dtype[Any]) -> Array:
