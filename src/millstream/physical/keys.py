@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from millstream.physical.arrays import int64, is_plain, larger, of_view, validity, view
 from millstream.physical.batch import Ints, Mask, State
-from millstream.physical.kernels.interning import fill_word_table, intern_words
+from millstream.physical.kernels.interning import fill_word_table, intern_words, unify_doubles
 from millstream.physical.pool import StringPool, power_of_two
 
 
@@ -119,14 +119,14 @@ class Words:
 
 
 def float_words(array: pa.Array) -> Ints:
-    values: NDArray[Any] = view(array).view(f"f{array.type.bit_width // 8}")
-    words = values.astype(np.float64) + 0.0  # adding 0.0 turns -0.0 to 0.0
-    words[np.isnan(words)] = np.nan
+    narrow = array.type.bit_width == 32
+    values = view(array).view(np.float32).astype(np.float64) if narrow else view(array).copy()
+    words: Ints = values.view(np.int64)
+    unify_doubles(words)
     valid = validity(array)
     if valid is not None:
         words[~valid] = 0
-    bits: Ints = words.view(np.int64)
-    return bits
+    return words
 
 
 def decimal_words(array: pa.Array) -> tuple[Ints, Ints]:

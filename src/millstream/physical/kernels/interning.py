@@ -21,6 +21,10 @@ _FINAL = np.uint64(32)
 _LINE = np.uint64(4)  # 2⁴ entries of a table are a line of the cache
 _IN_LINE = np.uint64(15)
 _TOP = np.uint64(60)
+_NEGATIVE_ZERO = -(2**63)
+_MAGNITUDE = 2**63 - 1
+_INFINITY = 0x7FF0000000000000
+_NAN = 0x7FF8000000000000
 _STEP = np.uint64(17)  # odd, so that it gets everywhere; to the next line, since keys fill them
 
 
@@ -45,6 +49,17 @@ def _home(words: Ints, i: int) -> np.uint64:
     line = state * _SECOND  # bits that differ only high up in a word come down
     line ^= line >> _FINAL
     return (line << _LINE) | ((word ^ (line >> _TOP)) & _IN_LINE)
+
+
+@njit(cache=True)
+def unify_doubles(bits: Ints) -> None:
+    """Give doubles that are equal in SQL the same bits: those of 0.0 to -0.0, and of one NaN to
+    all."""
+    for i in range(len(bits)):
+        if bits[i] == _NEGATIVE_ZERO:
+            bits[i] = 0
+        elif bits[i] & _MAGNITUDE > _INFINITY:
+            bits[i] = _NAN
 
 
 @njit(cache=True)
