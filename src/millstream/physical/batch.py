@@ -56,6 +56,13 @@ class LazyColumn:
                 self._array = self.source.take(self.index)
         return self._array
 
+    def head(self, count: int) -> LazyColumn:
+        """The first rows, without a copy."""
+        if self._array is not None:
+            return LazyColumn(self._array.slice(0, count))
+        assert self.index is not None
+        return LazyColumn(self.source, self.index[:count])
+
 
 class Columns(Sequence[pa.Array]):
     """The columns of a batch; indexing one gathers it."""
@@ -103,6 +110,10 @@ class Columns(Sequence[pa.Array]):
                 composed[id(column.index)] = column.index[index]
             taken.append(LazyColumn(column.source, composed[id(column.index)]))
         return Columns(taken)
+
+    def head(self, count: int) -> Columns:
+        """The first rows, without a copy."""
+        return Columns([column.head(count) for column in self.lazy])
 
 
 @dataclass(slots=True)
@@ -155,6 +166,11 @@ class Batch:
         """The elements for which the mask holds; itself if it holds for all."""
         index = mask.nonzero()[0]
         return self if len(index) == len(mask) else self.take(index)
+
+    def head(self, count: int) -> Batch:
+        """The first elements, without a copy."""
+        columns, place = self.columns.head(count), slice(0, count)
+        return Batch(columns, self.start[place], self.end[place], self.weight[place], self.frontier)
 
     def timed(self, start: Ints, end: Ints) -> Batch:
         """The same rows with other intervals; those whose interval is empty are left out."""

@@ -59,6 +59,8 @@ def _float_order(array: pa.Array) -> Ints:
 
 def sorted_rows(times: Ints, columns: Sequence[pa.Array]) -> Ints | None:
     """The rows in order of time, then of the columns; None if they are."""
+    if (times[1:] > times[:-1]).all():
+        return None
     words = [times, *(word for column in columns for word in order_words(column))]
     if _is_sorted(words):
         return None

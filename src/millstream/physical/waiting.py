@@ -24,14 +24,11 @@ class Waiting:
 
     def released(self, batch: Batch) -> Batch:
         """What starts before the frontier of the batch, in order of start; the rest waits."""
-        if self._batch is not None and len(self._batch):
-            batch = merged([self._batch, batch])
-        passed = batch.start < batch.frontier
-        waiting = batch.where(~passed)
-        self._batch = waiting if len(waiting) else None
-        if self._batch is not None:
-            self._batch.gathered()
-        released = batch.where(passed)
+        parts = [batch] if self._batch is None else [self._batch, batch]
+        passed, waiting = zip(*(_split(part, batch.frontier) for part in parts), strict=True)
+        rest = merged(waiting)
+        self._batch = rest.gathered() if len(rest) else None
+        released = merged(passed)
         start = released.start
         if (start[1:] >= start[:-1]).all():
             return released
@@ -47,3 +44,11 @@ class Waiting:
 
     def restore(self, state: State) -> None:
         self._batch = None if state["batch"] is None else Batch.of(*state["batch"])
+
+
+def _split(batch: Batch, frontier: int) -> tuple[Batch, Batch]:
+    """What starts before the frontier, and what does not."""
+    passed = batch.start < frontier
+    count = int(np.count_nonzero(passed))
+    is_head = bool(passed[:count].all())
+    return batch.head(count) if is_head else batch.where(passed), batch.where(~passed)

@@ -199,7 +199,9 @@ class CountWindowOperator(Operator):
                 self._since = np.append(self._since, np.full(len(more), NEVER))
             self._slots.grow(capacity)
         slots = self._slots.take(len(batch))
-        self._rows.put(slots, batch.columns)
+        first, last = int(slots[0]), int(slots[-1])
+        in_a_row = last - first == len(slots) - 1 and bool((np.diff(slots) == 1).all())
+        self._rows.put(slice(first, last + 1) if in_a_row else slots, batch.columns)
         return slots
 
     def _drop_seen(self, seen: Ints) -> None:
