@@ -89,7 +89,9 @@ class NetChanges:
         """Forget rows that have no future. Those given before must have been read."""
         if not self._keys.is_stale:
             return
-        kept = np.unique(self._timeline.live())
+        live = np.zeros(self._keys.count, np.bool_)
+        live[self._timeline.live()] = True
+        kept = np.flatnonzero(live)
         self._timeline.renumber(self._keys.keep(kept))
         self._rows.move(kept, len(kept) * 3 // 2 + 1024)  # as many as there will be the next time
         self._rows.vacuum(np.arange(len(kept)))
