@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import millstream as ms
 
-ROWS = 3_000
+ROWS = 6_000
 SQL = """
 CREATE STREAM A (t BIGINT, k BIGINT, v BIGINT) SOURCE slow(3) ORDERED BY t;
 CREATE STREAM B (t BIGINT, k BIGINT, v BIGINT) SOURCE slow(5) ORDERED BY t DELAY 20;
@@ -30,16 +30,17 @@ def row(number: int, factor: int) -> dict[str, int]:
     return {"t": number - early, "k": number * factor % 17, "v": number * number % 101}
 
 
-def rows(factor: int, pause: float) -> Iterator[dict[str, int]]:
+def rows(factor: int, pause: float, quick: int = 0) -> Iterator[dict[str, int]]:
+    """After the first `quick` rows there is a pause now and then."""
     for number in range(ROWS):
-        if number % 20 == 0:
+        if number >= quick and number % 20 == 0:
             time.sleep(pause)
         yield row(number, factor)
 
 
-def session_of(engine: str, pause: float) -> ms.Session:
+def session_of(engine: str, pause: float, quick: int = 0) -> ms.Session:
     session = ms.Session(engine=engine)
-    session.source("slow", lambda factor: rows(factor, pause))
+    session.source("slow", lambda factor: rows(factor, pause, quick))
     return session
 
 
@@ -49,8 +50,8 @@ def main(engine: str, folder: Path) -> None:
         pq.write_table(table, draft)
         draft.rename(folder / f"{batch.id}.parquet")
 
-    query = session_of(engine, 0.004).sql(SQL)
-    print("ready", flush=True)
+    done = len(list(folder.glob("*.parquet")))
+    query = session_of(engine, 0.02, quick=20 * done).sql(SQL)
     query.start(sink, checkpoint=str(folder / "checkpoint")).wait()
 
 

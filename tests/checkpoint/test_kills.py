@@ -29,17 +29,22 @@ def elements(rows: list[dict[str, int]]) -> list[Element]:
     )
 
 
+def last_manifest(folder: Path) -> str:
+    return max((path.name for path in folder.glob("checkpoint/manifests/*")), default="")
+
+
 def test_killed_again_and_again(tmp_path: Path) -> None:
     random = Random(KILLS)
     command = [sys.executable, killed_query.__file__, "local", str(tmp_path)]
     for _ in range(KILLS):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(random.uniform(0, 0.5))
+        before = last_manifest(tmp_path)
+        process = subprocess.Popen(command)
+        while process.poll() is None and last_manifest(tmp_path) == before:
+            time.sleep(0.005)
+        time.sleep(random.uniform(0, 0.1))
         process.kill()
         process.wait()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True)
     given = sorted(tmp_path.glob("*.parquet"), key=lambda path: int(path.stem))
     assert [int(path.stem) for path in given] == list(range(len(given)))
     assert len(given) > KILLS, "it is killed within its work"

@@ -49,12 +49,21 @@ Entry: TypeAlias = "Checked | Beat | End | list[Any]"  # a list: rows that are n
 
 @dataclass
 class Arrival:
-    """What a query takes from a queue at once."""
+    """What a query takes from a queue at once. `known` rows came with it that the query has read
+    before: its stream is given again from the beginning."""
 
     records: Records
     bad: list[BadRow] = field(default_factory=list)
     frontier: int | None = None
     end: End | None = None
+    known: int = 0
+
+    def without(self, known: int) -> Arrival:
+        """What comes after the first rows, which are known."""
+        bad = [BadRow(r.number - known, r.message, r.help) for r in self.bad if r.number > known]
+        read = known - (len(self.bad) - len(bad))
+        records = self.records.slice(read, len(self.records))
+        return Arrival(records, bad, self.frontier, self.end, known)
 
 
 class Inbox:

@@ -143,11 +143,10 @@ class QueuedInput(Input):
         return self._inlet.queued
 
     def take(self, limit: int = BATCH_ROWS) -> Arrival:
-        if self._known == 0:
-            return self._inlet.take(limit)
-        arrival = self._inlet.take(min(limit, self._known))
-        self._known -= len(arrival.records) + len(arrival.bad)
-        return Arrival(arrival.records.slice(0, 0), end=arrival.end)
+        arrival = self._inlet.take(limit)
+        known = min(self._known, len(arrival.records) + len(arrival.bad))
+        self._known -= known
+        return arrival.without(known) if known else arrival
 
     def save(self) -> State:
         return super().save() | {"held": self._held}

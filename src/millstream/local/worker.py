@@ -209,7 +209,7 @@ class Worker:
         records = input.released(records)
         if moved or len(records):
             self._push(input, records)
-        return size
+        return size + arrival.known
 
     def _readable(self, input: Input, arrival: Arrival) -> Records:
         """The rows that could be read. Where an error stops the query, those before the first that
