@@ -16,7 +16,7 @@ types: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: $(VENV)/ready
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup
 
 bench: $(VENV)/ready  ## ratios against DuckDB, Polars and plain Python
 	$(BIN)/python -m benchmarks

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
@@ -58,22 +58,28 @@ def kept_task(query: Query, level: int, order: Order) -> Task:
         messages = [message for record in records for message in messages_in(record)]
         if not messages:
             return
-        attempt = f"{order.attempt}-{secrets.token_hex(3)}"
-        own = Order(order.batch, order.step, order.states, attempt)
-        for message in _asked(query, level, own, messages):
+        for message in _asked(query, level, order, messages):
             yield as_record([message])
 
     return task
 
 
 def _asked(query: Query, level: int, order: Order, messages: list[Message]) -> list[Message]:
-    with _connection(query, messages[0].place) as keeper:
-        keeper.send_bytes(pickle.dumps((level, order, messages), protocol=5))
-        answer = pickle.loads(keeper.recv_bytes())
+    try:
+        answer = _answer(query, level, order, messages)
+    except (EOFError, ConnectionError):  # the keeper was killed at its work
+        answer = _answer(query, level, order, messages)
     if isinstance(answer, BaseException):
         raise answer
     assert isinstance(answer, list)
     return answer
+
+
+def _answer(query: Query, level: int, order: Order, messages: list[Message]) -> object:
+    own = replace(order, attempt=f"{order.attempt}-{secrets.token_hex(3)}")
+    with _connection(query, messages[0].place) as keeper:
+        keeper.send_bytes(pickle.dumps((level, own, messages), protocol=5))
+        return pickle.loads(keeper.recv_bytes())
 
 
 def _connection(query: Query, place: int) -> Connection:
@@ -91,6 +97,7 @@ def _connection(query: Query, place: int) -> Connection:
 
 
 def _start(query: Query, place: int) -> None:
+    (query.folder / str(place)).unlink(missing_ok=True)  # a keeper that was killed leaves it
     told = query.folder / f"{place}.query"
     told.write_bytes(_pickled(query))
     command = [sys.executable, "-m", "millstream.spark.keeper_process", str(told), str(_executor())]
