@@ -185,7 +185,8 @@ class _Running:
         for number, row in enumerate(arrival.rows):
             one = feed.batch(Arrival(arrival.stream, (row,), NEVER), arrival=False)
             records = Records(list(one.columns), one.start, one.end)
-            tasks[number % len(tasks)].append(LeafInput(arrival.stream, records, row))
+            copies = [LeafInput(arrival.stream, records, row)] * int(one.weight[0])
+            tasks[number % len(tasks)] += copies
         return tasks
 
 

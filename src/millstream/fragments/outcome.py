@@ -16,6 +16,7 @@ from millstream.fragments.shard import leaf_frontiers
 from millstream.fragments.work import Work
 from millstream.logical.elements import Row
 from millstream.physical.batch import NEVER, Batch, merged
+from millstream.values import canonical
 
 
 class Outcome:
@@ -45,7 +46,8 @@ class Outcome:
                 case Kind.FAILURE:
                     raise pickle.loads(message.payload)
                 case Kind.ERRORS:
-                    self.errors |= dict.fromkeys(pickle.loads(message.payload))
+                    told = pickle.loads(message.payload)
+                    self.errors |= dict.fromkeys((_canonical(row), why) for row, why in told)
         self.present = step.present(joined_spans(spans))
         if frontiers:
             self.frontier = min(frontiers)
@@ -59,3 +61,8 @@ class Outcome:
             payloads += [ref.read(files) for ref in self.staged]
         nothing = Batch.empty(self._types, NEVER)
         return merged([nothing, *map(decoded, payloads)]).up_to(self.frontier)
+
+
+def _canonical(row: Row) -> Row:
+    """Bytes lose that all NaN are one."""
+    return tuple(map(canonical, row))

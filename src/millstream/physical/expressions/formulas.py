@@ -93,17 +93,20 @@ def constant_formula(plain: object, type: pa.DataType) -> Formula | None:
 def formula_of(
     name: str, signature: Signature, operands: Sequence[Formula | None]
 ) -> Formula | None:
-    """The formula of a call; None where the function, or an argument, has none."""
+    """The formula of a call; None where the function, or an argument, has none, and where it would
+    be of constants alone: every step has a value for each row."""
     known = tuple(operand for operand in operands if operand is not None)
     build = _BUILDERS.get(name)
-    if build is None or len(known) < len(operands):
+    if build is None or len(known) < len(operands) or _are_constant(known):
         return None
     return build(signature.result, known)
 
 
 def cast_formula(operand: Formula | None, target: pa.DataType) -> Formula | None:
     """Of casts that cannot fail."""
-    if operand is None or not (is_integral(operand.type) or is_floating(operand.type)):
+    if operand is None or _are_constant([operand]):
+        return None
+    if not (is_integral(operand.type) or is_floating(operand.type)):
         return None
     if target == BIGINT and operand.type == INT:
         return Step(lambda a: a.astype(np.int64), (operand,), target, _same_size)
@@ -116,11 +119,15 @@ def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Fo
     """OR if one TRUE decides, AND if one FALSE does."""
     result, *others = operands
     for operand in others:
-        if result is None or operand is None:
+        if result is None or operand is None or _are_constant([result, operand]):
             return None
         combine = np.logical_or if decisive else np.logical_and
         result = Step(combine, (result, operand), BOOLEAN)
     return result
+
+
+def _are_constant(operands: Sequence[Formula]) -> bool:
+    return all(isinstance(operand, Number) for operand in operands)
 
 
 # --- arithmetic -------------------------------------------------------------------------------
