@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +109,10 @@ def test_started(tmp_path: Path) -> None:
 
 def test_keepers_that_are_killed(tmp_path: Path) -> None:
     def kill() -> None:
-        command = ["pgrep", "-f", "millstream.spark.keeper_process"]
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
-        for process in found.stdout.split():
-            os.kill(int(process), signal.SIGKILL)
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if b"millstream.spark.keeper_process" in (process / "cmdline").read_bytes():
+                    os.kill(int(process.name), signal.SIGKILL)
 
     expected = elements([session_of("local").sql(JOIN).run()])
     assert elements(started(tmp_path, kill)) == expected

@@ -113,9 +113,11 @@ def _pickled(query: Query) -> bytes:
 
 def _executor() -> int:
     """The process of the executor: the parent of the daemon that is the parent of this worker."""
-    parent = os.getppid()
-    fields = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[1])
+    command = ["ps", "-o", "ppid=", "-p", str(os.getppid())]
+    status = Path(f"/proc/{os.getppid()}/stat")
+    if status.exists():
+        return int(status.read_text().rpartition(")")[2].split()[1])
+    return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
 def _awaited(address: str) -> Connection:
