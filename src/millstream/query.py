@@ -87,8 +87,8 @@ class Query:
     def explain(self, format: str = "text", costs: bool = False, *, physical: bool = False) -> str:
         """The plan as text, or as JSON with `format="json"`.
 
-        With `physical` also the operators that the local engine runs: in text below a blank line,
-        in JSON as `{"logical": …, "physical": …}`.
+        With `physical` also the operators that run: in text below a blank line, for the Spark
+        engine in fragments, in JSON as `{"logical": …, "physical": …}`.
         """
         if costs:
             raise NotYetError("costs are not estimated yet", help="leave costs=True out")
@@ -102,6 +102,11 @@ class Query:
         return json.dumps(told, indent=2, ensure_ascii=False)
 
     def _physical_text(self) -> str:
+        if self._session.engine == "spark":
+            from millstream.fragments.cutting import fragments_of
+            from millstream.fragments.text import fragments_text
+
+            return fragments_text(fragments_of(self.physical_plan), self.plan.domain)
         from millstream.physical.text import physical_text
 
         return physical_text(self.physical_plan, self.plan.domain)

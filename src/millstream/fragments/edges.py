@@ -60,6 +60,10 @@ class Received(PhysicalPlan):
     def pattern(self) -> Pattern:
         return self.arrives
 
+    @property
+    def told(self) -> dict[str, str]:
+        return {"exchange": f"#{self.exchange}"}
+
     def open(self, context: Context) -> Operator:
         return ReceivedOperator()
 

@@ -127,6 +127,11 @@ class PhysicalPlan(ABC):
         """What kind of state the operator keeps, for people."""
         return None
 
+    @property
+    def told(self) -> dict[str, str]:
+        """What a node of a kind that `text` does not know says about itself."""
+        return {}
+
     @abstractmethod
     def open(self, context: Context) -> Operator: ...
 

@@ -179,7 +179,7 @@ def _windows(plan: PhysicalPlan, time: TimeDomain) -> dict[str, str]:
             return {"length": time.format(plan.length)}
         case Coalesce():
             return {"longest": time.format(plan.longest)}
-    return {}
+    return plan.told
 
 
 def _source(plan: Source) -> dict[str, str]:
