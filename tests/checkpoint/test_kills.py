@@ -101,3 +101,12 @@ def test_streams_that_cannot_come_again(tmp_path: Path) -> None:
         query = session.sql(f"SELECT t FROM {name}")
         with pytest.raises(ms.QueryError, match="cannot be read again after a crash"):
             query.start("noop", checkpoint=str(tmp_path / name))
+
+
+def test_snapshot_while_it_runs(tmp_path: Path) -> None:
+    session = killed_query.session_of("local", 0.01)
+    query = session.sql(killed_query.SQL)
+    running = query.start(checkpoint=str(tmp_path))
+    with pytest.raises(ms.NotYetError, match="cannot tell yet"):
+        query.snapshot(100, timeout=30)
+    running.stop()

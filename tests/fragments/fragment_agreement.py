@@ -15,7 +15,15 @@ from unittest import mock
 
 import numpy as np
 
-from local.schedule_agreement import Expected, Feed, Inputs, Outcome, Trial, has_signed
+from local.schedule_agreement import (
+    Expected,
+    Feed,
+    Inputs,
+    Outcome,
+    Trial,
+    check_changes,
+    has_signed,
+)
 from local.schedules import Arrival, Restart, schedule
 from millstream.errors import QueryError
 from millstream.fragments import keeping
@@ -198,5 +206,7 @@ def check(expected: Expected, trial: Trial) -> None:
         if expected.answer is not None:
             assert expected.agrees(outcome.answer), (outcome.answer, expected.answer)
             expected.check_errors(outcome)
+            if trial.emit == "CHANGES":
+                check_changes(outcome)
     except Exception as error:
         raise AssertionError(f"{error!r}\n{trial}\n{plan_text(expected.plan)}") from error

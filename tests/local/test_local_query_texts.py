@@ -16,7 +16,7 @@ from oracle.judged_streams import DERIVED, STREAMS
 from oracle.random_streams import Tape
 from oracle.test_query_texts import TEXTS
 
-TRIALS = int(os.environ.get("MILLSTREAM_EXAMPLES") or 3)
+TRIALS = int(os.environ.get("MILLSTREAM_EXAMPLES") or 5)
 
 
 @pytest.fixture(scope="module")

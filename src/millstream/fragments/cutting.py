@@ -57,7 +57,6 @@ class _Cut:
 @dataclass
 class _Cutter:
     _sites: dict[int, _Site] = field(default_factory=dict)
-    _nodes: dict[int, PhysicalPlan] = field(default_factory=dict)
     _cuts: list[_Cut] = field(default_factory=list)
     _crossing: dict[tuple[int, int], _Cut] = field(default_factory=dict)  # by consumer and port
     _merged: list[int] = field(default_factory=lambda: [LEAVES])  # what each fragment became
@@ -65,7 +64,6 @@ class _Cutter:
 
     def site(self, node: PhysicalPlan) -> _Site:
         if id(node) not in self._sites:
-            self._nodes[id(node)] = node
             below = [self.site(child) for child in node.inputs]
             self._sites[id(node)] = self._placed(node, below)
         return self._sites[id(node)]
@@ -82,7 +80,7 @@ class _Cutter:
         for base, site in enumerate(below):
             kept = _kept(needed, base, site)
             if kept is not None and self._joins(node, below, base, kept, needed):
-                return _Site(site.fragment, _results(node, needed, kept))
+                return _Site(site.fragment, _results(needed, kept))
         return self._anew(node, below, needed)
 
     def _joins(
@@ -120,7 +118,7 @@ class _Cutter:
         every = tuple(range(needed.count))
         for port in range(len(below)):
             self._bring(node, port, number, needed.keys(port, every))
-        return _Site(number, _results(node, needed, every))
+        return _Site(number, _results(needed, every))
 
     def _bring(
         self, node: PhysicalPlan, port: int, consumer: int, keys: tuple[Expression, ...]
@@ -256,9 +254,7 @@ def _kept(needed: Requirement, port: int, site: _Site) -> tuple[int, ...] | None
     return tuple(found)
 
 
-def _results(
-    node: PhysicalPlan, needed: Requirement, kept: tuple[int, ...]
-) -> tuple[frozenset[ColumnKey], ...] | None:
+def _results(needed: Requirement, kept: tuple[int, ...]) -> tuple[frozenset[ColumnKey], ...] | None:
     keys = tuple(needed.results[position] for position in kept)
     return keys if all(keys) else None
 

@@ -10,12 +10,12 @@ from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref
 from millstream.fragments.edges import ANSWER
 from millstream.fragments.messages import Kind, Message
-from millstream.fragments.payload import decoded
+from millstream.fragments.payload import gathered
 from millstream.fragments.progress import Span, Step, joined_spans
 from millstream.fragments.shard import leaf_frontiers
 from millstream.fragments.work import Work
 from millstream.logical.elements import Row
-from millstream.physical.batch import NEVER, Batch, merged
+from millstream.physical.batch import Batch
 from millstream.values import canonical
 
 
@@ -59,8 +59,7 @@ class Outcome:
         payloads = list(self.inline)
         if files is not None:
             payloads += [ref.read(files) for ref in self.staged]
-        nothing = Batch.empty(self._types, NEVER)
-        return merged([nothing, *map(decoded, payloads)]).up_to(self.frontier)
+        return gathered(self._types, payloads, self.frontier)
 
 
 def _canonical(row: Row) -> Row:

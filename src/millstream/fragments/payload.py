@@ -6,14 +6,14 @@ weights where they are not all the same distance from the start, or all 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.logical.time import FARTHEST, INFINITY
 from millstream.physical.arrays import of_int64
-from millstream.physical.batch import NEVER, Batch, Columns, Ints
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, merged
 
 _LENGTH = b"length"  # of all intervals
 _START, _END, _WEIGHT = "start", "end", "weight"
@@ -54,6 +54,13 @@ def decoded(payload: pa.Buffer | bytes) -> Batch:
     weight = _ints(record.column(names.index(_WEIGHT))) if weighted else np.ones_like(start)
     first = 1 + (names[1:2] == [_END]) + weighted
     return Batch(Columns.of(record.columns[first:]), start, end, weight, NEVER)
+
+
+def gathered(types: Iterable[pa.DataType], payloads: Iterable[bytes], frontier: int) -> Batch:
+    """The elements of several payloads, in order of their starts: shards know nothing of each
+    other's."""
+    batch = merged([Batch.empty(types, NEVER), *map(decoded, payloads)])
+    return batch.take(np.argsort(batch.start, kind="stable")).up_to(frontier)
 
 
 def _ints(array: pa.Array) -> Ints:

@@ -15,11 +15,11 @@ from millstream.checkpoint.records import Writer, sealed, unsealed
 from millstream.fragments.keeping import FOLDER, Keeper, Order
 from millstream.fragments.messages import Message
 from millstream.fragments.outcome import Outcome
-from millstream.fragments.payload import decoded
+from millstream.fragments.payload import gathered
 from millstream.fragments.progress import Step
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
-from millstream.physical.batch import NEVER, Batch, merged
+from millstream.physical.batch import Batch
 
 _PUBLISHED = "published"
 
@@ -85,8 +85,7 @@ class Pipeline:
     def answers(self) -> Batch:
         """Those of the last batch."""
         payloads = [ref.read(self._files) for ref in self.manifest.answers]
-        nothing = Batch.empty(self._work.answer_types, NEVER)
-        return merged([nothing, *map(decoded, payloads)]).up_to(self.manifest.frontier)
+        return gathered(self._work.answer_types, payloads, self.manifest.frontier)
 
     def note_published(self, told: bytes) -> None:
         """The answers of the last batch are where they belong."""

@@ -6,12 +6,13 @@ import pickle
 from collections.abc import Callable, Mapping
 
 from millstream.checkpoint.files import Files
+from millstream.errors import NotYetError
 from millstream.fragments.pipeline import Pipeline
 from millstream.fragments.progress import Advance, Step
 from millstream.fragments.tasks import LeafInput
 from millstream.local.graph import Graph, Saved, Sink, Vertex
 from millstream.local.intake import joined
-from millstream.physical.batch import NEVER, Batch
+from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.records import Records
@@ -118,6 +119,12 @@ class RemoteGraph(Graph):
     def delivered(self) -> None:
         assert self._position is not None
         self._pipeline.note_published(pickle.dumps(self._position.save()))
+
+    def save(self) -> list[State]:
+        raise NotYetError(
+            "a query on Spark or with a checkpoint cannot tell yet what holds and has no end known",
+            help="for snapshots while it runs, start it with EMIT CHANGES",
+        )
 
     def close(self) -> None:
         self._pipeline.close()

@@ -21,7 +21,7 @@ from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.join import Join, JoinKey
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.outer_join import OuterJoin
-from millstream.physical.operators.pointwise import Pointwise
+from millstream.physical.operators.pointwise import Form, Pointwise
 from millstream.physical.operators.semi_join import SemiJoin
 from millstream.physical.operators.split import Split
 from millstream.physical.operators.top_n import TopN
@@ -62,6 +62,8 @@ def requirement(node: PhysicalPlan) -> Requirement:
             return _by(sides, [_joined(node, key) for key in node.keys])
         case CountWindow() | TopN():
             return _by([(key,) for key in node.keys], [_own(key) for key in node.keys])
+        case Changes() if _holds(node.input):
+            return ALL_TOGETHER  # shards that come differently far would show half an instant
         case Distinct() | Changes() | Deltas() | Coalesce() | Cut() | Split():
             return _whole_rows([node.input.schema], node.schema)
         case Pointwise():
@@ -69,6 +71,12 @@ def requirement(node: PhysicalPlan) -> Requirement:
         case Union():
             return _whole_rows([node.left.schema, node.right.schema], node.schema)
     return ALL_TOGETHER
+
+
+def _holds(node: PhysicalPlan) -> bool:
+    """Whether some operator waits for the ends of its rows, which come when they come."""
+    waits = getattr(node, "form", None) is Form.INTERVALS and not getattr(node, "final", False)
+    return waits or any(map(_holds, node.inputs))
 
 
 def _by(sides: Sequence[tuple[Expression, ...]], results: Sequence[list[ColumnKey]]) -> Requirement:

@@ -61,7 +61,7 @@ def _leaf(work: Work, input: LeafInput) -> Iterator[Message]:
         yield work.told_driver(Kind.ERRORS, 0, 0, list(context.errors))
 
 
-# --- a level ------------------------------------------------------------------------------
+# --- a level --------------------------------------------------------------------------------------
 
 
 class Inbox:
@@ -89,13 +89,12 @@ class Inbox:
         elif message.kind is Kind.FAILURE:
             self.failed = True
 
-    def step(self, work: Work, fragment: Fragment, shard: int, present: Present) -> ShardStep:
+    def step(self, fragment: Fragment, shard: int, present: Present) -> ShardStep:
         """What has come for a shard."""
-        frontiers = {**leaf_frontiers(work.leaves, present.sources), **self.frontiers}
         exchanges = [node.exchange for node in received(fragment)]
         return ShardStep(
             {e: self._elements[e, shard] for e in exchanges if (e, shard) in self._elements},
-            {e: frontiers[e] for e in exchanges},
+            {e: self.frontiers[e] for e in exchanges},
             present,
         )
 
@@ -147,11 +146,12 @@ def level_messages(
     if inbox.failed:
         return
     present = step.present(joined_spans(inbox.spans))
+    inbox.frontiers |= leaf_frontiers(work.leaves, present.sources)
     for fragment in work.at(level):
         for shard in range(fragment.shards(work.shards)):
             if work.place(fragment, shard) == place:
                 try:
-                    taken = inbox.step(work, fragment, shard, present)
+                    taken = inbox.step(fragment, shard, present)
                     stepped = runner.step(fragment, shard, taken)
                 except MillstreamError as error:  # to try again would not help
                     yield from work.told_everywhere(Kind.FAILURE, error, level)

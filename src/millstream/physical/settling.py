@@ -15,7 +15,11 @@ class Pieces:
     """The open pieces of every key, oldest first; `hold` is to know the start of the oldest."""
 
     def __init__(self, hold: bool = False) -> None:
-        self._starts = OpenStarts() if hold else None
+        self._hold = hold
+        self._clear()
+
+    def _clear(self) -> None:
+        self._starts = OpenStarts() if self._hold else None
         self._last = np.full(64, -1, np.int32)  # the newest of each key, which leads to the oldest
         self._pieces = np.zeros((64, WIDTH), np.int64)
         self._pieces[:, FOLLOWING] = np.append(np.arange(1, 64), -1)
@@ -72,7 +76,7 @@ class Pieces:
     def end(self) -> tuple[Ints, Ints, Ints, Ints]:
         """All that is open, which holds for ever."""
         codes, starts, weights = self.open_pieces()
-        self.__init__(self._starts is not None)  # type: ignore[misc]
+        self._clear()
         return codes, starts, np.full(len(codes), INFINITY), weights
 
     @property
@@ -91,5 +95,5 @@ class Pieces:
         return {"codes": codes[order], "starts": starts[order], "weights": weights[order]}
 
     def restore(self, state: State) -> None:
-        self.__init__(self._starts is not None)  # type: ignore[misc]
+        self._clear()
         self.settle(state["codes"], state["starts"], state["weights"])

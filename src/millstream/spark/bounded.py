@@ -12,6 +12,7 @@ from millstream.fragments.work import Work
 from millstream.logical.time import INFINITY
 from millstream.records import Records
 from millstream.spark.job import leaves_of, run_batch
+from millstream.spark.starting import for_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,4 +24,4 @@ def answer(
     """All that the plan gives over the inputs, when every source has come so far after them."""
     step = Step(dict.fromkeys(inputs, Advance(frontier)), beginning=INFINITY)
     rows = [LeafInput(stream, records, 0) for stream, records in inputs.items()]
-    return run_batch(work, step, leaves_of(spark, work, rows))
+    return run_batch(work, step, leaves_of(for_batches(spark), work, rows))

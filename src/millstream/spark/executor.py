@@ -13,6 +13,7 @@ from millstream.fragments.tasks import LeafInput
 from millstream.fragments.work import Work
 from millstream.spark.job import collected, leaves_of
 from millstream.spark.keepers import Query, kept_task, stop_keepers
+from millstream.spark.starting import for_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +36,7 @@ class OnSpark:
 
     @staticmethod
     def opened(spark: SparkSession, work: Work, files: LocalFiles) -> OnSpark:
-        return OnSpark(spark, Query.new(work, str(files.root), files.durable))
+        return OnSpark(for_batches(spark), Query.new(work, str(files.root), files.durable))
 
     def close(self) -> None:
         stop_keepers(self.query)

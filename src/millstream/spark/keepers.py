@@ -30,7 +30,6 @@ from millstream.fragments.work import Work
 from millstream.spark.job import Task
 
 _PATIENCE = 60.0  # seconds in which a keeper must be up
-_LOOK = 1.0  # seconds between two looks whether the executor is still there
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,16 @@ _SETTINGS = {
 }
 
 
+def for_batches(spark: SparkSession) -> SparkSession:
+    """A session with settings of its own over the same Spark: whatever yours says, tasks must run
+    at every place, also where there are no rows."""
+    own = spark.newSession()
+    for name, value in _SETTINGS.items():
+        if name.startswith("spark.sql."):
+            own.conf.set(name, value)
+    return own
+
+
 def local_spark(master: str = "local[*]") -> SparkSession:
     """The active session, or a new one on this machine."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
