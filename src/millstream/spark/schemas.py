@@ -1,0 +1,88 @@
+"""The columns of Spark DataFrames in our types, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.data import schema_of
+from millstream.errors import DataError
+from millstream.logical.plan import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+# Spark's own names of the types that have a counterpart here, arrays and structs apart.
+_KNOWN = {
+    "void", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string",
+    "binary", "date", "timestamp", "timestamp_ntz",
+}  # fmt: skip
+
+_REMEDIES = {
+    "map": "use map_entries to make an array of structs of it, or leave the column out",
+    "variant": "take out what you need with variant_get, or leave the column out",
+    "time": "cast it to STRING, or leave the column out",
+    "string": "cast it to STRING, which compares bytes, or leave the column out",
+    "interval": "an INTERVAL has days to microseconds: cast it to STRING, or leave the column out",
+}
+
+
+def stream_columns(schema: StructType, stream: str) -> Schema:
+    """The columns of a DataFrame as those of a stream."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    for field in schema.fields:
+        unknown = _unknown(field.dataType)
+        if unknown is not None:
+            name = unknown.simpleString()
+            word = name.replace("<", " ").split(" ")[0]
+            raise DataError(
+                f'stream "{stream}", column "{field.name}": Spark\'s type "{name}" has no '
+                "counterpart here",
+                help=_REMEDIES.get(word, "cast it to a plain type, or leave the column out"),
+            )
+    return schema_of(to_arrow_schema(schema, timezone="UTC").empty_table(), stream)
+
+
+def _unknown(type: DataType) -> DataType | None:
+    """The first part of a type that we have no type for."""
+    from pyspark.sql.types import ArrayType, DayTimeIntervalType, DecimalType, StructType
+
+    match type:
+        case ArrayType():
+            return _unknown(type.elementType)
+        case StructType():
+            parts = (_unknown(field.dataType) for field in type.fields)
+            return next((part for part in parts if part is not None), None)
+        case DayTimeIntervalType():
+            return None
+        case DecimalType():
+            return None if type.scale >= 0 else type
+        case _:
+            return None if type.simpleString() in _KNOWN else type
+
+
+def spark_type(type: pa.DataType) -> DataType:
+    """The Spark type of one of our types."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(type, prefer_timestamp_ntz=False)
+
+
+def typed(frame: DataFrame) -> DataFrame:
+    """The DataFrame with its columns in exactly the Spark types of ours: TINYINT and SMALLINT are
+    INT, a timestamp without a zone counts as UTC, which the session's time zone must be."""
+    columns = stream_columns(frame.schema, "DataFrame")
+    wanted = [spark_type(column.type) for column in columns]
+    if wanted == [field.dataType for field in frame.schema.fields]:
+        return frame
+    given = (frame[quoted(column.name)] for column in columns)
+    return frame.select(
+        [c.cast(w).alias(field.name) for c, w, field in zip(given, wanted, columns, strict=True)]
+    )
+
+
+def quoted(name: str) -> str:
+    """A name as Spark reads it whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
