@@ -70,10 +70,10 @@ def test_message() -> None:
     schema = StructType([StructField("m", UNKNOWN[0])])
     with pytest.raises(ms.DataError) as error:
         stream_columns(schema, "S")
-    assert str(error.value) == (
-        'error: stream "S", column "m": Spark\'s type "map<string,bigint>" has no counterpart here\n'
-        "help: use map_entries to make an array of structs of it, or leave the column out"
-    )
+    assert str(error.value).splitlines() == [
+        'error: stream "S", column "m": Spark\'s type "map<string,bigint>" has no counterpart here',
+        "help: use map_entries to make an array of structs of it, or leave the column out",
+    ]
 
 
 @pytest.mark.parametrize("type", dict.fromkeys(type for _, type in KNOWN), ids=str)
