@@ -254,14 +254,21 @@ class Session:
         self, text: str, file: str | None = None, parameters: Mapping[str, object] | None = None
     ) -> Any:
         """As `sql`, with the name of the file that messages show."""
+        results = self.run_statements(text, file, parameters)
+        return results[-1] if results else None
+
+    def run_statements(
+        self, text: str, file: str | None = None, parameters: Mapping[str, object] | None = None
+    ) -> list[Any]:
+        """As `run_script`, with the result of every statement, in order."""
         if not isinstance(text, str):
             raise ParseError(f"statements are text, not {type(text).__name__}")
-        result = None
         text = text.removeprefix("\ufeff")  # so that messages show the text without the mark
+        results: list[Any] = []
         with located(text, file):
             for statement in parse(text, parameters or {}):
-                result = self._execute(statement, text, file, parameters or {})
-        return result
+                results.append(self._execute(statement, text, file, parameters or {}))
+        return results
 
     def _execute(
         self,
@@ -453,8 +460,9 @@ def _check_name(name: object) -> None:
 
 def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> None:
     for diagnostic in diagnostics:
-        # The line of the caller of `sql`, past run_script, _execute and what handles a statement.
-        warnings.warn(render(diagnostic, text, file), MillstreamWarning, stacklevel=6)
+        # The line of the caller of `sql`, past run_script, run_statements, _execute and what
+        # handles a statement.
+        warnings.warn(render(diagnostic, text, file), MillstreamWarning, stacklevel=7)
 
 
 def _time_text(stream: Stream | DerivedStream) -> str:
