@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.kernels.levels import change_levels
 from millstream.physical.kernels.timeline import count_steps
 from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace
@@ -72,6 +73,16 @@ class Multisets:
         steps = self._timeline.due(frontier, floor)
         before, after = count_steps(steps.code, steps.port, steps.delta, steps.bounds, self.counts)
         return steps, Counts(before, after)
+
+    def changed(self, frontier: int, function: int, most: Ints) -> tuple[Ints, Ints, Ints]:
+        """The codes of the rows whose level changes before the frontier, when, and by how much: a
+        function of the counts in the inputs, each at most so large."""
+        steps = self._timeline.due(frontier)
+        codes, times, changes = change_levels(
+            steps.code, steps.time, steps.port, steps.delta, steps.bounds,
+            self.counts, function, most,
+        )  # fmt: skip
+        return codes, times, changes
 
     def rows(self, codes: Ints) -> Columns:
         return self._rows.rows(codes)

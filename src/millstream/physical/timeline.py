@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Calendar
 from millstream.physical.batch import NEVER, Batch, Ints, State
-from millstream.physical.kernels.timeline import order_by_time_and_key, step_bounds
+from millstream.physical.kernels.timeline import in_order
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class EventQueue:
 
     >>> queue = EventQueue(usual=1, words=1)
     >>> queue.add(np.array([3, 12]), [np.array([7, 8]), np.array([1, 1])])
-    >>> queue.due(10).tolist()
+    >>> [np.atleast_1d(part).tolist() for part in queue.due(10)]
     [[3], [7], [1]]
     """
 
     def __init__(self, usual: int, words: int) -> None:
-        self._usual = usual
+        self._usual = np.array(usual)
         self._times = np.empty(64, np.int64)
         self._words = np.empty((words, 64), np.int32)
         self._changes: Ints | None = None
@@ -81,7 +81,7 @@ class EventQueue:
         for number, word in enumerate((code, *others)):
             self._words[number, place] = word
         if self._changes is None and (change != self._usual).any():
-            self._changes = np.full(len(self._times), self._usual)
+            self._changes = np.full(len(self._times), self._usual, np.int64)
         if self._changes is not None:
             self._changes[place] = change
         self._tail += len(times)
@@ -105,30 +105,30 @@ class EventQueue:
         array[..., : len(self)] = live
         return array
 
-    def due(self, frontier: int) -> Ints:
-        """Take out the events before the frontier, as rows: times, then words."""
-        count = int(np.searchsorted(self._times[self._head : self._tail], frontier))
+    def due(self, frontier: int) -> Sequence[NDArray[Any]]:
+        """Take out the events before the frontier: times, then words, to be read at once."""
+        count = int(self._times[self._head : self._tail].searchsorted(frontier))
         taken = self._events(count)
         self._head += count
         self.touched += count
         return taken
 
-    def _events(self, count: int) -> Ints:
-        """The next ones."""
+    def _events(self, count: int) -> Sequence[NDArray[Any]]:
+        """The next ones, as they are kept; one change for all where it is the usual one."""
         place = slice(self._head, self._head + count)
-        events = np.empty((2 + len(self._words), count), np.int64)
-        events[0] = self._times[place]
-        events[1] = self._words[0, place]
-        events[2] = self._usual if self._changes is None else self._changes[place]
-        events[3:] = self._words[1:, place]
-        return events
+        change = self._usual if self._changes is None else self._changes[place]
+        code, *others = self._words[:, place]
+        return [self._times[place], code, change, *others]
 
     def pending(self, number: int) -> NDArray[np.int32]:
         """A word of the events that lie ahead, the code or one of the others, to be changed."""
         return self._words[number, self._head : self._tail]
 
     def save(self) -> State:
-        return {"events": self._events(len(self))}
+        events = np.empty((2 + len(self._words), len(self)), np.int64)
+        for row, part in zip(events, self._events(len(self)), strict=True):
+            row[:] = part
+        return {"events": events}
 
     def restore(self, state: State) -> None:
         events = state["events"]
@@ -181,25 +181,21 @@ class Timeline:
         """Take out the steps before the frontier, in order of time and then of key. What happened
         before the floor counts as if it happened then."""
         taken = [
-            (port, agenda.due(frontier))
+            (port, piece)
             for port, agendas in enumerate(self._agendas)
             for agenda in agendas
+            if len((piece := agenda.due(frontier))[0])
         ]
-        pieces = [events for _, events in taken if events.shape[1]]
-        if not pieces:
-            nothing = np.empty(0, np.int64)
-            words = [nothing] * self._words
-            return Steps(nothing, nothing, nothing, nothing, words, np.zeros(1, np.int64))
-        events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+        bounds = np.cumsum([0, *(len(piece[0]) for _, piece in taken)])
+        events = np.empty((4 + self._words, bounds[-1]), np.int64)
+        for (port, piece), first, last in zip(taken, bounds[:-1], bounds[1:], strict=True):
+            time, code, change, *words = piece
+            for row, values in enumerate((time, code, change, port, *words)):
+                events[row, first:last] = values
         if floor > NEVER:
-            events[0] = np.maximum(events[0], floor)
-        begins = np.cumsum([0, *(piece.shape[1] for piece in pieces)])
-        order = order_by_time_and_key(events[0], events[1], begins)
-        time, code, delta, *words = (row[order] for row in events)
-        ports = np.repeat([port for port, _ in taken], [piece.shape[1] for _, piece in taken])
-        return Steps(code, time, delta, ports[order], words, step_bounds(time, code))
-
-    # --- what lies ahead -------------------------------------------------------------------------
+            np.maximum(events[0], floor, out=events[0])
+        (time, code, delta, ports, *words), steps = in_order(events, bounds)
+        return Steps(code, time, delta, ports, words, steps)
 
     def _pending(self, agendas: Sequence[EventQueue | Calendar], number: int) -> list[NDArray[Any]]:
         """A word of events, in pieces: number 0 is the code."""

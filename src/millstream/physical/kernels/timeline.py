@@ -13,26 +13,22 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 _SHORT = 24  # so many events are sorted by insertion
+_ONE = np.uint64(1)
 
 
 @njit(cache=True)
-def order_by_time_and_key(times: Ints, codes: Ints, pieces: Ints) -> Ints:
-    """The events, which come as pieces in order of time; piece p begins at pieces[p], and the last
-    entry is the number of events."""
-    times, order = _merged(times, pieces)
-    length = len(order)
-    begin = 0
-    while begin < length:
-        stop = begin + 1
-        while stop < length and times[stop] == times[begin]:
-            stop += 1
-        if stop - begin > _SHORT:
-            instant = order[begin:stop].copy()
-            order[begin:stop] = instant[np.argsort(codes[instant], kind="mergesort")]
-        elif stop - begin > 1:
-            _sort_by_insertion(order, codes, begin, stop)
-        begin = stop
-    return order
+def in_order(events: Ints, pieces: Ints) -> tuple[Ints, Ints]:
+    """Events in order of time and key, and where those of each instant and key begin, and at last
+    their number. Rows are times, codes and others. They come as pieces in order of time; piece p
+    begins at pieces[p], and the last entry is the number of events."""
+    times, order = _merged(events[0], pieces)
+    _order_instants(times, events[1], order)
+    ordered = np.empty_like(events)
+    ordered[0] = times
+    for row in range(1, len(events)):
+        for i in range(len(order)):
+            ordered[row, i] = events[row, order[i]]
+    return ordered, _step_bounds(times, ordered[1])
 
 
 @njit(cache=True)
@@ -51,21 +47,47 @@ def _merged(times: Ints, pieces: Ints) -> tuple[Ints, Ints]:
 
 @njit(cache=True)
 def _merge(
-    times: Ints, order: Ints, i: int, middle: int, stop: int, to_times: Ints, to_order: Ints
+    times: Ints, order: Ints, first: int, middle: int, stop: int, to_times: Ints, to_order: Ints
 ) -> None:
-    """What lies from i to the middle with what lies from there on."""
-    place, j = i, middle
-    while i < middle and j < stop:  # no branches: which one is next cannot be foretold
-        is_first = times[i] <= times[j]
-        to_times[place] = times[i] if is_first else times[j]
-        to_order[place] = order[i] if is_first else order[j]
-        i += is_first
-        j += 1 - is_first
-        place += 1
-    rest, last = (i, middle) if i < middle else (j, stop)
-    for k in range(rest, last):
-        to_times[place], to_order[place] = times[k], order[k]
-        place += 1
+    """What lies from the first to the middle with what lies from there on.
+
+    From both ends at once, so that neither waits for the other; without branches, since which one
+    is next cannot be foretold; and with unsigned places, which need no test whether they count
+    from the end.
+    """
+    i, j, place = np.uint64(first), np.uint64(middle), np.uint64(first)
+    k, m, back = np.uint64(middle - 1), np.uint64(stop - 1), np.uint64(stop - 1)
+    while i < k and j < m:
+        left = times[i] <= times[j]
+        to_times[place] = times[i] if left else times[j]
+        to_order[place] = order[i] if left else order[j]
+        i, j, place = i + np.uint64(left), j + np.uint64(not left), place + _ONE
+        right = times[k] <= times[m]
+        to_times[back] = times[m] if right else times[k]
+        to_order[back] = order[m] if right else order[k]
+        k, m, back = k - np.uint64(not right), m - np.uint64(right), back - _ONE
+    while i <= k or j <= m:
+        left = i <= k and (j > m or times[i] <= times[j])
+        to_times[place] = times[i] if left else times[j]
+        to_order[place] = order[i] if left else order[j]
+        i, j, place = i + np.uint64(left), j + np.uint64(not left), place + _ONE
+
+
+@njit(cache=True)
+def _order_instants(times: Ints, codes: Ints, order: Ints) -> None:
+    """Put the events of each instant in order of key."""
+    length = len(order)
+    begin = 0
+    while begin < length:
+        stop = begin + 1
+        while stop < length and times[stop] == times[begin]:
+            stop += 1
+        if stop - begin > _SHORT:
+            instant = order[begin:stop].copy()
+            order[begin:stop] = instant[np.argsort(codes[instant], kind="mergesort")]
+        elif stop - begin > 1:
+            _sort_by_insertion(order, codes, begin, stop)
+        begin = stop
 
 
 @njit(cache=True)
@@ -81,15 +103,14 @@ def _sort_by_insertion(order: Ints, codes: Ints, begin: int, stop: int) -> None:
 
 
 @njit(cache=True)
-def step_bounds(times: Ints, codes: Ints) -> Ints:
+def _step_bounds(times: Ints, codes: Ints) -> Ints:
     """Where the events of each instant and key begin, and at last the number of events."""
     length = len(times)
     bounds = np.empty(length + 1, np.int64)
     count = 0
     for i in range(length):
-        if i == 0 or times[i] != times[i - 1] or codes[i] != codes[i - 1]:
-            bounds[count] = i
-            count += 1
+        bounds[count] = i
+        count += i == 0 or times[i] != times[i - 1] or codes[i] != codes[i - 1]
     bounds[count] = length
     return bounds[: count + 1].copy()
 

@@ -14,7 +14,7 @@ the last one (`final`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -24,6 +24,7 @@ import numpy as np
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import Batch, Ints, State
+from millstream.physical.kernels import levels
 from millstream.physical.multisets import Multisets
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.settling import Pieces
@@ -40,13 +41,13 @@ class Function(Enum):
     MAX_UNION = "max-union"
 
 
-_LEVELS: dict[Function, Callable[[Ints], Ints]] = {
-    Function.IDENTITY: lambda n: n[0],
-    Function.DISTINCT: lambda n: np.minimum(n[0], 1),
-    Function.DIFFERENCE: lambda n: np.maximum(n[0] - n[1], 0),
-    Function.STRICT_DIFFERENCE: lambda n: np.where(n[1] > 0, 0, n[0]),
-    Function.INTERSECTION: lambda n: np.minimum(n[0], n[1]),
-    Function.MAX_UNION: lambda n: np.maximum(n[0], n[1]),
+_NUMBERS = {
+    Function.IDENTITY: levels.IDENTITY,
+    Function.DISTINCT: levels.DISTINCT,
+    Function.DIFFERENCE: levels.DIFFERENCE,
+    Function.STRICT_DIFFERENCE: levels.STRICT_DIFFERENCE,
+    Function.INTERSECTION: levels.INTERSECTION,
+    Function.MAX_UNION: levels.MAX_UNION,
 }
 
 
@@ -92,6 +93,9 @@ class PointwiseOperator(Operator):
         self._node = node
         self._frontiers = Frontiers(len(ordered))
         self._multisets = Multisets(node.types, ordered)
+        self._function = _NUMBERS[node.function]
+        limits = [1 if once else INFINITY for once in node.once]
+        self._most = np.array(limits[: len(ordered)])
         self._pieces = Pieces(hold=not node.final)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
@@ -101,20 +105,10 @@ class PointwiseOperator(Operator):
         frontier = self._frontiers.advance(port, batch.frontier)
         if frontier == before:
             return []
-        steps, counts = self._multisets.due(frontier)
-        change = self._level(counts.after) - self._level(counts.before)
-        (index,) = np.nonzero(change)
-        changed = steps.step_code[index], steps.step_time[index], change[index]
+        changed = self._multisets.changed(frontier, self._function, self._most)
         if self._node.form is Form.SIGNED:
             return [self._signed(*changed, frontier)]
         return [self._settled(*changed, frontier)]
-
-    def _level(self, counts: Ints) -> Ints:
-        """How often rows are in the output that are so often in each input."""
-        if any(self._node.once):
-            limits = [1 if once else INFINITY for once in self._node.once]
-            counts = np.minimum(counts, np.array(limits[: len(counts)])[:, None])
-        return _LEVELS[self._node.function](counts)
 
     def _signed(self, codes: Ints, times: Ints, changes: Ints, frontier: int) -> Batch:
         ends = np.full(len(codes), INFINITY)
