@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -215,8 +216,8 @@ def test_a_stream_of_sql(source: str) -> None:
         (
             "nexmark('Bid', colour => 1)",
             'connector "nexmark" has no option "colour"\nhelp: the options are "stream", "seed", '
-            '"bids", "auctions", "people", "start", "rate", "burst", "longest", "delay" and '
-            '"preset"',
+            '"bids", "auctions", "people", "start", "rate", "burst", "longest", "delay", '
+            '"preset" and "speed"',
         ),
         (
             "nexmark('Bid', bids => 1.5)",
@@ -244,6 +245,10 @@ def test_a_stream_of_sql(source: str) -> None:
             "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS",
         ),
         (
+            "nexmark('Bid', speed => 0)",
+            'connector "nexmark" cannot use 0 for "speed"\nhelp: write a number above 0',
+        ),
+        (
             "nexmark('Bid', delay => -1)",
             'connector "nexmark" cannot use -1 for "delay"\nhelp: write a duration such as '
             "'5 seconds'",
@@ -269,3 +274,37 @@ def test_bad_options(source: str, message: str) -> None:
 def test_batches_need_rows() -> None:
     with pytest.raises(DataError, match='cannot use 0 for "rows"'):
         next(nexmark.batches("Bid", rows=0))
+
+
+def test_live_rows_come_by_the_clock() -> None:
+    """All rows, in order; none before its time is due, and time passes where there are none."""
+    options: dict[str, Any] = {"bids": 60, "rate": 10.0, "longest": "5 seconds", "seed": 4}
+    start = 1_136_073_600_000_000
+    began = time.monotonic()
+    tables, beats = [], [start]
+    for item in nexmark.paced("Bid", speed=20.0, **options):
+        due = start + (time.monotonic() - began) * 20e6
+        if isinstance(item, ms.Heartbeat):
+            assert beats[-1] < item.instant <= due
+            beats.append(item.instant)
+        else:
+            tables.append(item)
+            assert beats[-1] <= micros(item, "timestamp").min()
+            assert micros(item, "timestamp").max() <= due
+    assert pa.concat_tables(tables).equals(nexmark.generate("Bid", **options))
+    assert len(tables) > 1
+
+
+def test_a_live_stream_with_a_delay_promises_less() -> None:
+    options: dict[str, Any] = {"bids": 60, "rate": 100.0, "delay": "2 seconds"}
+    beat = float("-inf")
+    for item in nexmark.paced("Bid", speed=50.0, **options):
+        if isinstance(item, ms.Heartbeat):
+            beat = item.instant
+        else:
+            assert beat <= micros(item, "timestamp").min()
+
+
+def test_a_live_stream_without_time_comes_at_once() -> None:
+    (table,) = nexmark.paced("Category", speed=1.0)
+    assert table.equals(nexmark.generate("Category"))

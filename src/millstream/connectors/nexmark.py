@@ -29,6 +29,9 @@ K saw (§14.3): on average 6 bids in the window NOW, 97 in ten minutes, 2,880 in
 *Disorder.* With a `delay` rows arrive shuffled: none comes after a row that is younger by more
 than the delay. Their times stay true.
 
+*Live.* With `speed => 10` the rows come by the clock, ten seconds of theirs in one of ours, from
+the moment at which a query begins to read. Heartbeats tell that time passes where no rows come.
+
 The same options give the same tables, whichever are read and in whatever batches.
 
 >>> generate("OpenAuction", bids=20, seed=1).select(["itemID", "sellerID"]).to_pylist()
@@ -39,6 +42,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -49,11 +53,15 @@ import pyarrow.compute as pc
 from millstream.connectors.auction_house import AuctionHouse, Integers
 from millstream.declarations import length
 from millstream.errors import DataError, MillstreamError, did_you_mean, listed
+from millstream.local.sources import Heartbeat
 from millstream.logical.time import TIMESTAMP_TIME
 
 FIRST_ITEM = 1000  # K's Selection asks for items from 1007, which come soon after the start
 FIRST_PERSON = 1
 FIRST_CATEGORY = 1
+START = "2006-01-01"
+
+_TICK = 0.1  # seconds between two looks at the clock
 
 # The sizes of K's experiments (§14.3).
 PRESETS = {"kraemer": {"bids": 1_000_987, "auctions": 99_990, "people": 9_958}}
@@ -69,7 +77,7 @@ def generate(
     bids: int | None = None,
     auctions: int | None = None,
     people: int | None = None,
-    start: str | datetime.datetime = "2006-01-01",
+    start: str | datetime.datetime = START,
     rate: float = 0.16,
     burst: float = 7.5,
     longest: str | int = "2 days",
@@ -102,17 +110,38 @@ def batches(stream: str, rows: int = 10_000, **options: Any) -> Iterator[pa.Tabl
         yield table.slice(first, rows)
 
 
-def connect(*values: Any, **options: Any) -> pa.Table:
+def paced(stream: str, speed: float, **options: Any) -> Iterator[pa.Table | Heartbeat]:
+    """The rows of `generate`, each when it is due: `speed` seconds of theirs pass in a second."""
+    _check_positive("speed", speed)
+    table = generate(stream, **options)
+    if not pa.types.is_timestamp(table.schema[-1].type):
+        yield table
+        return
+    delay = _microseconds("delay", options.get("delay", 0))
+    times = np.maximum.accumulate(table.column(table.num_columns - 1).to_numpy().astype(np.int64))
+    start, began = _instant(options.get("start", START)), time.monotonic()
+    first = 0
+    while first < len(table):
+        now = start + int((time.monotonic() - began) * speed * 1e6)
+        due = int(np.searchsorted(times, now))
+        if due > first:
+            yield table.slice(first, due - first)
+        yield Heartbeat(now - delay)
+        first = due
+        time.sleep(_TICK)
+
+
+def connect(*values: Any, **options: Any) -> pa.Table | Iterator[pa.Table | Heartbeat]:
     """What `SOURCE nexmark(…)` gives: the stream by position or by name, then options."""
     given = {name.lower(): value for name, value in options.items() if value is not None}
-    choices = list(inspect.signature(generate).parameters)
+    choices = [*inspect.signature(generate).parameters, "speed"]
     for name in given:
         if name not in choices:
             near = did_you_mean(name, choices)
             raise _error(f'has no option "{name}"', near or f"the options are {listed(choices)}")
     if len(values) + ("stream" in given) != 1:
         raise _error("reads one stream", f"the streams are {listed(STREAMS)}")
-    return generate(*values, **given)
+    return paced(*values, **given) if "speed" in given else generate(*values, **given)
 
 
 # --- options --------------------------------------------------------------------------------------
