@@ -73,6 +73,11 @@ class Query:
         return self._entry.state
 
     @property
+    def text(self) -> str:
+        """Its statement, as the parser understood it."""
+        return self._entry.text
+
+    @property
     def plan(self) -> Plan:
         return self._entry.plan
 
@@ -83,6 +88,11 @@ class Query:
 
     def __repr__(self) -> str:
         return f"<Query {self.name}: {self._entry.text}>"
+
+    def _repr_html_(self) -> str:
+        from millstream.display import query_html
+
+        return query_html(self)
 
     def explain(self, format: str = "text", costs: bool = False, *, physical: bool = False) -> str:
         """The plan as text, or as JSON with `format="json"`.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 
+import numpy as np
+
 from millstream.local import answers
 from millstream.local.bounded import finish
 from millstream.local.graph import Graph
@@ -50,6 +52,15 @@ class Kept:
         """All that is kept, as one batch."""
         self._batches = [merged(self._batches)]
         return self._batches[0]
+
+    def since(self, count: int) -> Batch:
+        """All but the first elements, which the caller has."""
+        parts = [self._batches[0].head(0)]
+        for batch in self._batches:
+            if count < len(batch):
+                parts.append(batch.take(np.arange(count, len(batch))))
+            count = max(count - len(batch), 0)
+        return merged(parts)
 
     def holding(self, at: int) -> Batch:
         batch = self.batch()

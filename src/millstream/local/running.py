@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -33,6 +33,7 @@ from millstream.records import Records
 if TYPE_CHECKING:
     from millstream.logical.evaluate import UserAggregate, UserFunction
 
+_LOOK = 0.1  # seconds between two looks for new results
 _PARTING = 0.1  # seconds in which sources may end in good order when a query stops
 
 
@@ -129,6 +130,11 @@ class Running:
             raise self.exception
         return ended
 
+    def _repr_html_(self) -> str:
+        from millstream.display import running_html
+
+        return running_html(self)
+
     def __enter__(self) -> Running:
         return self
 
@@ -151,14 +157,40 @@ class Running:
 
     def results(self) -> pa.Table:
         """All that was given so far, where the query was started without a sink."""
+        with self._worker.working:
+            return self._form.table(self._results().batch())
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """What `results` has, piece by piece as it comes, until the query ends; raises what made it
+        fail."""
+        count = 0
+        while True:
+            ended = self._worker.done.is_set()
+            with self._worker.working:
+                batch = self._results().since(count)
+            count += len(batch)
+            if len(batch):
+                yield self._form.table(batch)
+            elif ended:
+                self.wait()
+                return
+            else:
+                with self._worker.moved:
+                    self._worker.moved.wait(_LOOK)
+
+    @property
+    def keeps_results(self) -> bool:
+        kept = self._worker.delivery.kept
+        return kept is not None and kept.all
+
+    def _results(self) -> Kept:
         kept = self._worker.delivery.kept
         if kept is None or not kept.all:
             raise QueryError(
                 f'query "{self.name}" has a sink and keeps no results',
                 help="start it without a sink to keep them",
             )
-        with self._worker.working:
-            return self._form.table(kept.batch())
+        return kept
 
     @property
     def answers_snapshots(self) -> bool:
