@@ -105,11 +105,8 @@ def test_iteration_tells_what_went_wrong() -> None:
     session.source("broken", broken)
     session.sql("CREATE STREAM S (t BIGINT) SOURCE broken() ORDERED BY t")
     running = session.sql("SELECT t FROM S").start()
-    seen = []
     with pytest.raises(ms.QueryError, match="no more"):
-        for table in running:
-            seen += table["t"].to_pylist()
-    assert seen in ([1], [])
+        list(running)
     with_sink = session.sql("SELECT t FROM S").start("noop")
     with pytest.raises(ms.QueryError, match="keeps no results"):
         next(iter(with_sink))
