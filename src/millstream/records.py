@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,9 +75,24 @@ class Records:
         return [Element(row, start, end) for row, (start, end) in zip(rows, times, strict=True)]
 
 
+@dataclass(frozen=True)
+class Checked:
+    """Typed rows, and those that could not be taken in, by their number among both."""
+
+    records: Records
+    bad: Sequence[BadRow] = ()
+
+    def __len__(self) -> int:
+        return len(self.records) + len(self.bad)
+
+
 def records_of(stream: Stream, table: pa.Table) -> Records:
     """All rows of a table, in the stream's order; DataError at the first that cannot be taken."""
-    records, bad = checked_records(stream, table)
+    return in_whole(stream, *checked_records(stream, table))
+
+
+def in_whole(stream: Stream, records: Records, bad: Sequence[BadRow]) -> Records:
+    """As `records_of`, where it is known which rows can be taken."""
     if bad:
         first = min(bad, key=lambda row: row.number)
         where = f'stream "{stream.name}", row {first.number}'

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from millstream import types
 from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
-from millstream.connectors.registry import BUILT_IN
+from millstream.connectors.registry import BUILT_IN, SOURCES
 from millstream.data import check_columns, schema_of, table_of
 from millstream.declarations import (
     declared_schema,
@@ -45,6 +45,7 @@ from millstream.errors import (
 )
 from millstream.local.clock import Clock
 from millstream.local.inbox import CAPACITY
+from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Plan, Schema, Source
@@ -403,7 +404,7 @@ class Session:
         if name in self._data:
             return self._data[name]
         stream = self._source_stream(name)
-        origin = self._origin(name)
+        origin = self._origin(name, available_now=True)
         if isinstance(origin, Feed):
             raise QueryError(
                 f'stream "{name}" is pushed by a program and has no beginning and no end',
@@ -411,12 +412,11 @@ class Session:
             )
         assert isinstance(origin, Reader)
         try:
-            table = table_of(origin.all_items(), stream.columns, name)
+            records = all_records(stream, origin.all_items())
         except MillstreamError:
             raise
         except Exception as error:  # whatever the connector raises is told as the stream's error
             raise DataError(f'stream "{name}" cannot be read: {error}') from error
-        records = records_of(stream, table)
         if name in self._live:  # an iterator can be read once
             self._data[name] = records
             del self._live[name]
@@ -427,7 +427,7 @@ class Session:
         assert isinstance(stream, Stream)
         return stream
 
-    def _origin(self, name: str) -> Records | Feed | Reader:
+    def _origin(self, name: str, available_now: bool = False) -> Records | Feed | Reader:
         """Where the rows of a stream come from: one connection of its own for each query, unless
         the rows are there or are pushed."""
         if name in self._data:
@@ -442,10 +442,14 @@ class Session:
             **self._connectors,
         }
         found = known.get(connector.lower())
+        if found is None and connector.lower() in SOURCES:
+            source = SOURCES[connector.lower()](stream)
+            read = source.available if available_now else source.live
+            return Reader(stream, read, replays=source.replays)
         if found is None:
             raise QueryError(
                 f'stream "{name}" cannot be read: connector "{connector}" does not exist',
-                help=did_you_mean(connector, known)
+                help=did_you_mean(connector, [*known, *SOURCES])
                 or "register it with session.source(name, connect, decode)",
             )
         connect, decode = found

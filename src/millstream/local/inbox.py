@@ -8,26 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from millstream.catalog import Stream
 from millstream.local.intake import joined, nothing, typed_rows
-from millstream.records import BadRow, Records
+from millstream.records import BadRow, Checked, Records
 
 CAPACITY = 1_000_000  # rows that wait in a queue before those who push must wait
-
-
-@dataclass(frozen=True)
-class Checked:
-    """Typed rows, and those that could not be taken in, by their number among both."""
-
-    records: Records
-    bad: Sequence[BadRow] = ()
-
-    def __len__(self) -> int:
-        return len(self.records) + len(self.bad)
 
 
 @dataclass(frozen=True)

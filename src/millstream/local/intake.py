@@ -14,7 +14,7 @@ from millstream.catalog import Stream
 from millstream.data import column_in_data, table_of
 from millstream.errors import DataError, one_of
 from millstream.local.plain_rows import PlainRows
-from millstream.records import BadRow, Records, checked_records
+from millstream.records import BadRow, Checked, Records, checked_records, in_whole, records_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,15 @@ def typed(stream: Stream, data: object) -> tuple[Records, list[BadRow]]:
         return joined([part for part, _ in parts]), _numbered(parts)
     _check_keys(stream, rows)
     return typed_rows(stream, rows)
+
+
+def all_records(stream: Stream, data: object) -> Records:
+    """All that a source has given, in the stream's order; DataError at the first row that cannot be
+    taken."""
+    if isinstance(data, list) and data and all(isinstance(part, Checked) for part in data):
+        parts = [(part.records, list(part.bad)) for part in data]
+        return in_whole(stream, joined([records for records, _ in parts]), _numbered(parts))
+    return records_of(stream, table_of(data, stream.columns, stream.name))
 
 
 def _rows(stream: Stream, data: object) -> list[Any]:

@@ -12,8 +12,9 @@ from typing import Any
 from millstream.catalog import Stream
 from millstream.errors import DataError, QueryError
 from millstream.instants import chronon
-from millstream.local.inbox import CAPACITY, Beat, Checked, End, Inbox, Inlet
+from millstream.local.inbox import CAPACITY, Beat, End, Inbox, Inlet
 from millstream.local.intake import Unreadable, is_table, typed
+from millstream.records import Checked
 
 _END = object()
 
@@ -146,7 +147,8 @@ class Reader:
 
     The iterable is opened by the thread. It may block: the thread then sleeps in it, and ends at
     the next item if nobody wants it any more. `shared`: a later query goes on where the last one
-    left off; otherwise the iterable is closed when its query ends.
+    left off; otherwise the iterable is closed when its query ends. `replays`: opened again, it
+    gives the same rows in the same order.
     """
 
     def __init__(
@@ -156,11 +158,13 @@ class Reader:
         decode: Callable[[Any], Any] | None = None,
         *,
         shared: bool = False,
+        replays: bool = True,
     ) -> None:
         self._audience = Audience(stream)
         self._open = open
         self._decode = decode
         self.shared = shared
+        self.replays = replays and not shared
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._items: Iterator[Any] | None = None
@@ -247,6 +251,8 @@ class Reader:
     def _pass_on(self, item: Any) -> bool:
         if isinstance(item, Heartbeat):
             return self._audience.tell_beat(item.instant)
+        if isinstance(item, Checked):
+            return self._audience.tell(item)
         if self._decode is not None:
             try:
                 item = self._decode(item)

@@ -47,7 +47,7 @@ def start(
     if query.running is not None and query.running.state == "running":
         raise QueryError(f'query "{query.name}" is running already')
     interval = _interval(trigger)
-    origins = _origins(session, query)
+    origins = _origins(session, query, trigger == AVAILABLE_NOW)
     _check_sources(origins, trigger)
     if checkpoint is not None:
         _check_replay(origins)
@@ -87,15 +87,20 @@ def _interval(trigger: object) -> int | None:
     return interval or None
 
 
-def _origins(session: Session, query: Query) -> dict[str, tuple[Stream, Records | Origin]]:
+def _origins(
+    session: Session, query: Query, available_now: bool
+) -> dict[str, tuple[Stream, Records | Origin]]:
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
-    return {name: (session._source_stream(name), session._origin(name)) for name in sorted(names)}
+    return {
+        name: (session._source_stream(name), session._origin(name, available_now))
+        for name in sorted(names)
+    }
 
 
 def _check_replay(origins: dict[str, tuple[Stream, Records | Origin]]) -> None:
     """After a crash rows that were read and not committed must come again."""
     for name, (_, origin) in origins.items():
-        if isinstance(origin, Feed) or (isinstance(origin, Reader) and origin.shared):
+        if isinstance(origin, Feed) or (isinstance(origin, Reader) and not origin.replays):
             raise QueryError(
                 f'stream "{name}" cannot be read again after a crash, so a checkpoint of it would '
                 "be worth nothing",

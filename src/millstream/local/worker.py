@@ -228,8 +228,10 @@ class Worker:
     def _source_failed(self, input: Input, failure: Exception) -> None:
         """All that was accepted before is answered, then the query ends."""
         name = input.stream.name
-        reason = _reason(failure)
-        error = QueryError(f'query "{self.query}": stream "{name}" cannot be read: {reason}')
+        reason = _reason(failure).removeprefix(f'stream "{name}": ')
+        help = failure.diagnostic.help if isinstance(failure, MillstreamError) else None
+        message = f'query "{self.query}": stream "{name}" cannot be read: {reason}'
+        error = QueryError(message, help=help)
         error.__cause__ = failure
         self._fail(error)
         self.stop()

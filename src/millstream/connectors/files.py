@@ -1,0 +1,198 @@
+"""Streams that lie in files: `SOURCE parquet('folder')`, `csv('…')`, `json('…')`.
+
+    CREATE STREAM Bid (item STRING, price BIGINT, ts TIMESTAMP)
+      SOURCE csv('bids', delimiter => ';', follow => true) ORDERED BY ts DELAY 5 SECONDS;
+
+| option      | for  | means                                                            |
+| ----------- | ---- | ---------------------------------------------------------------- |
+| `path`      | all  | a file, a folder or a pattern; also as the first value            |
+| `follow`    | all  | whether to wait for new files at the end; no, unless said so      |
+| `poll`      | all  | how often to look for them: '1 second'                            |
+| `header`    | csv  | whether the first line has the names of the columns; yes          |
+| `delimiter` | csv  | between two values: ','                                           |
+| `null`      | csv  | a text that means NULL, beside the empty one                      |
+
+Files are read in order of modification, then of name, each from its beginning to its end; a file
+counts as whole when it has its name.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.catalog import Stream
+from millstream.connectors.arguments import Arguments
+from millstream.connectors.csv_rows import Layout, csv_rows, header_of
+from millstream.connectors.json_rows import json_rows, keys_in
+from millstream.connectors.listing import DataFile, is_pattern, listed_files
+from millstream.connectors.parquet_rows import opened, parquet_rows
+from millstream.connectors.parts import Place, check_text, from_text
+from millstream.connectors.source import Live
+from millstream.errors import DataError, one_of
+from millstream.records import Checked
+from millstream.types import STRING, sql_name
+
+FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}
+
+_BLOCK_BYTES = 1 << 20  # of lines that are read at once
+
+
+@dataclass(frozen=True)
+class FileArguments:
+    """What a stream says of its files."""
+
+    format: str
+    path: str
+    layout: Layout
+    follow: bool
+    poll: float  # seconds
+
+
+def file_arguments(stream: Stream) -> FileArguments:
+    assert stream.connector is not None
+    format = stream.connector.name.text.lower()
+    names = ["path", "follow", "poll"]
+    given = Arguments(stream, [*names, "header", "delimiter", "null"] if format == "csv" else names)
+    layout = Layout()
+    if format == "csv":
+        check_text(stream, format)
+        delimiter = given.text("delimiter", ",").replace("\\t", "\t")
+        if len(delimiter.encode()) != 1:
+            raise given.error("takes one character as its delimiter", "write delimiter => ';'")
+        layout = Layout(given.flag("header", True), delimiter, given.text("null", ""))
+    return FileArguments(
+        format,
+        given.text("path"),
+        layout,
+        given.flag("follow", False),
+        given.seconds("poll", "1 second"),
+    )
+
+
+class Files:
+    """The files of a stream, read from the beginning."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._given = file_arguments(stream)
+        self.replays = not self._given.follow  # files may come in another order than they were made
+        path = self._given.path
+        if not is_pattern(path) and not Path(path).exists():
+            raise self._error(f'there is no file or folder "{path}"')
+
+    def available(self) -> Iterator[Checked]:
+        return (rows for file in self._present() for rows in self._rows(file))
+
+    def live(self) -> Iterator[Checked]:
+        return Live(self._follow) if self._given.follow else self.available()
+
+    def _present(self) -> list[DataFile]:
+        files = listed_files(self._given.path)
+        if not files and not self._given.follow:
+            raise self._error(
+                f'there are no files in "{self._given.path}"', "follow => TRUE waits for them"
+            )
+        return files
+
+    def _follow(self, closed: threading.Event) -> Iterator[Checked]:
+        known: set[str] = set()
+        while not closed.is_set():
+            for file in self._present():
+                if file.path not in known:
+                    known.add(file.path)
+                    yield from self._rows(file)
+            closed.wait(self._given.poll)
+
+    def _error(self, message: str, help: str | None = None) -> DataError:
+        return DataError(f'stream "{self._stream.name}": {message}', None, help)
+
+    # --- a file -----------------------------------------------------------------------------------
+
+    def _rows(self, file: DataFile) -> Iterator[Checked]:
+        row = "row" if self._given.format == "parquet" else "line"
+        place = Place(f'file "{file.path}"', row, self._constants(file))
+        read = {"parquet": self._parquet, "csv": self._csv, "json": self._json}
+        try:
+            yield from read[self._given.format](file, place)
+        except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
+            reason = str(error).split("\n")[0]
+            raise self._error(
+                f"{place.name} cannot be read as {FORMATS[self._given.format]}: {reason}"
+            ) from error
+
+    def _parquet(self, file: DataFile, place: Place) -> Iterator[Checked]:
+        with opened(file.path) as parquet:
+            names = self._names(parquet.schema_arrow.names, place)
+            yield from parquet_rows(self._stream, parquet, names, place)
+
+    def _csv(self, file: DataFile, place: Place) -> Iterator[Checked]:
+        layout = self._given.layout
+        names = [field.name for field in place.read_fields(self._stream)]
+        if layout.header:
+            with _text_of(file) as source:
+                there = header_of(source, layout)
+            if not there:
+                return
+            names = self._names(there, place)
+        if file.size:
+            with _text_of(file) as source:
+                yield from csv_rows(self._stream, source, layout, names, place)
+
+    def _json(self, file: DataFile, place: Place) -> Iterator[Checked]:
+        fields = place.read_fields(self._stream)
+        keys, number = None, 1
+        with _text_of(file) as source:
+            while lines := source.readlines(_BLOCK_BYTES):
+                first = next((line for line in lines if line.strip()), None)
+                if keys is None and first is not None:
+                    self._check_object(first.strip(), place)
+                    keys = keys_in(first, fields)
+                if keys is not None:
+                    yield json_rows(self._stream, lines, number, keys, place)
+                number += len(lines)
+
+    def _check_object(self, line: bytes, place: Place) -> None:
+        if not line.startswith(b"{"):
+            shown = line[:20].decode(errors="replace")
+            raise self._error(
+                f"{place.name} has no JSON lines: it begins with {shown!r}",
+                "write one object a line",
+            )
+
+    def _names(self, there: list[str], place: Place) -> list[str]:
+        """The names in a file of the columns to be read: the same, or the only one but for case."""
+        names = []
+        for field in place.read_fields(self._stream):
+            alike = [name for name in there if name.lower() == field.name.lower()]
+            if field.name not in there and len(alike) != 1:
+                help = one_of(field.name, there, "column")
+                raise self._error(f'{place.name} has no column "{field.name}"', help)
+            names.append(field.name if field.name in there else alike[0])
+        return names
+
+    def _constants(self, file: DataFile) -> dict[str, pa.Scalar]:
+        """The declared columns that the names of folders have the values of."""
+        found = {name.lower(): value for name, value in file.constants}
+        constants = {}
+        for field in self._stream.columns:
+            if field.name.lower() in found:
+                text = found[field.name.lower()]
+                value = from_text(pa.array([text], STRING), field.type).values[0]
+                if text is not None and not value.is_valid:
+                    what = f'{text!r} in column "{field.name}" is not {sql_name(field.type)}'
+                    raise self._error(f'the folder of file "{file.path}": {what}')
+                constants[field.name] = value
+        return constants
+
+
+def _text_of(file: DataFile) -> Any:
+    """The bytes of a file, unpacked if its name says that they are packed."""
+    return io.BufferedReader(pa.input_stream(file.path, compression="detect"), _BLOCK_BYTES)

@@ -1,0 +1,47 @@
+"""Rows of Parquet, a part at a time: only what is declared is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from millstream.catalog import Stream
+from millstream.connectors.parts import PART_ROWS, Part, Place, checked
+from millstream.errors import DataError
+from millstream.records import Checked
+from millstream.types import sql_name
+from millstream.values import to_type
+
+BUFFER_BYTES = 1 << 16  # so that of a column only this much of the file is in memory
+
+
+def opened(source: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(source, buffer_size=BUFFER_BYTES, pre_buffer=False)
+
+
+def parquet_rows(
+    stream: Stream, file: pq.ParquetFile, names: Sequence[str], place: Place
+) -> Iterator[Checked]:
+    """The rows of a file, in which the columns to be read have these names."""
+    fields = place.read_fields(stream)
+    for field, name in zip(fields, names, strict=True):
+        found = file.schema_arrow.field(name).type
+        try:
+            to_type(pa.array([], found), field.type)
+        except ValueError:
+            raise DataError(
+                f'stream "{stream.name}": {place.name} has {found} in column "{name}", which is '
+                f"not {sql_name(field.type)}"
+            ) from None
+    row = 1
+    for batch in file.iter_batches(PART_ROWS, columns=list(names), use_threads=False):
+        table = pa.Table.from_batches([batch]).select(list(names))
+        lines = np.arange(row, row + table.num_rows)
+        row += table.num_rows
+        yield checked(
+            stream, Part(table.rename_columns([field.name for field in fields]), lines), place
+        )

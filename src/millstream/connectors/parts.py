@@ -1,0 +1,124 @@
+"""Rows as a file or a line of text has them, and what becomes of those that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.catalog import Stream
+from millstream.errors import DataError
+from millstream.local.intake import typed_table
+from millstream.logical.plan import Field
+from millstream.physical.expressions.by_distinct import exact_cast
+from millstream.physical.expressions.casts import cast_kernel
+from millstream.physical.expressions.vector import Vector
+from millstream.records import BadRow, Checked, Ints
+from millstream.types import STRING, TIMESTAMP, is_atomic, sql_name
+
+PART_ROWS = 65_536  # at most so many rows are typed at once
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows lie: what messages call it and a row in it, and the columns that have one value
+    for all of them."""
+
+    name: str
+    line: str = "line"
+    constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
+
+    def read_fields(self, stream: Stream) -> list[Field]:
+        """The columns that are to be read."""
+        return [field for field in stream.columns if field.name not in self.constants]
+
+    def complaint(self, number: int, message: str) -> str:
+        return f"{self.name}, {self.line} {number}: {message}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows: their columns, not yet of their types, the number of each row in its file, and why
+    others between them cannot be read, by their numbers."""
+
+    table: pa.Table
+    lines: Ints
+    bad: Mapping[int, str] = field(default_factory=dict)
+
+
+def checked(stream: Stream, part: Part, place: Place) -> Checked:
+    """The rows in the declared types; what is wrong is told with its place."""
+    table = part.table
+    for name, value in place.constants.items():
+        table = table.append_column(name, pa.repeat(value, table.num_rows))
+    records, refused = typed_table(stream, table)
+    bad: dict[int, tuple[str, str | None]] = {n: (message, None) for n, message in part.bad.items()}
+    bad |= {int(part.lines[row.number - 1]): (row.message, row.help) for row in refused}
+    numbers = sorted(bad)
+    ranks = np.searchsorted(np.union1d(part.lines, numbers), numbers) + 1 if bad else ()
+    rows = []
+    for rank, number in zip(ranks, numbers, strict=True):
+        message, help = bad[number]
+        rows.append(BadRow(int(rank), place.complaint(number, message), help))
+    return Checked(records, rows)
+
+
+# --- columns of text ------------------------------------------------------------------------------
+
+
+def check_text(stream: Stream, connector: str) -> None:
+    """Refuse columns that no text can stand for."""
+    for column in stream.columns:
+        if not is_atomic(column.type) or pa.types.is_duration(column.type):
+            raise DataError(
+                f'stream "{stream.name}": connector "{connector}" cannot read column '
+                f'"{column.name}": it is {sql_name(column.type)}, which no text stands for'
+            )
+
+
+def from_text(texts: pa.Array, type: pa.DataType) -> Vector:
+    """Texts as CAST reads them."""
+    if type == TIMESTAMP:  # times without a zone are UTC, as these are
+        texts = pc.replace_substring_regex(texts, r"([0-9])Z$", r"\1")
+    kernel = cast_kernel(STRING, type) or exact_cast(STRING, type)
+    return kernel(texts)
+
+
+def read_text(fields: Sequence[Field], part: Part) -> Part:
+    """Columns of bytes in their types; rows with a value that is not of its type are left out."""
+    bad = dict(part.bad)
+    columns = []
+    for index, column in enumerate(fields):
+        texts = _decoded(column, part.table.column(index).combine_chunks(), part.lines, bad)
+        found = from_text(texts, column.type)
+        failed = [] if found.failed is None else np.flatnonzero(found.failed).tolist()
+        for row in failed:
+            what = f'{texts[row].as_py()!r} in column "{column.name}"'
+            bad.setdefault(int(part.lines[row]), f"{what} is not {sql_name(column.type)}")
+        columns.append(found.values)
+    table = pa.table(columns, names=[column.name for column in fields])
+    if len(bad) == len(part.bad):
+        return Part(table, part.lines, bad)
+    kept = ~np.isin(part.lines, list(bad))
+    return Part(table.filter(pa.array(kept)), part.lines[kept], bad)
+
+
+def _decoded(column: Field, raw: pa.Array, lines: Ints, bad: dict[int, str]) -> pa.Array:
+    try:
+        return raw.cast(STRING)
+    except pa.ArrowInvalid:
+        texts = [None if value is None else _text(value) for value in raw.to_pylist()]
+    for row, text in enumerate(texts):
+        if text is None and raw[row].is_valid:
+            bad.setdefault(int(lines[row]), f'the text in column "{column.name}" is not UTF-8')
+    return pa.array(texts, STRING)
+
+
+def _text(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
