@@ -45,6 +45,7 @@ class Query:
     ) -> None:
         self._session = session
         self._entry = entry
+        #: Where INSERT INTO writes.
         self.sink = sink
         self.emit = emit
         self.warnings = warnings
@@ -131,12 +132,21 @@ class Query:
 
         EMIT FINAL gives `valid_from` and `valid_to` beside each row; EMIT CHANGES gives the rows
         that come (`change` > 0) and go (`change` < 0) with the instant `at` which they do.
+        INSERT INTO writes it to its sink as one batch, and gives it too.
         """
-        if self.sink is not None:
-            raise NotYetError(
-                f'sink "{self.sink.name.text}" is not built yet', help="run the SELECT alone"
-            )
         self._check_registered()
+        return self._answer() if self.sink is None else self._insert(self.sink)
+
+    def _insert(self, sink: Connector) -> pa.Table:
+        from millstream.local.delivery import AnswerForm, deliver_all
+        from millstream.local.sinks import opened
+        from millstream.local.starting import sink_context
+
+        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit == "CHANGES")
+        context = sink_context(self._session, self, form.arrow_schema)
+        return deliver_all(self.name, form, partial(opened, sink, context), self._answer)
+
+    def _answer(self) -> pa.Table:
         inputs = self._session._inputs(self.plan)
         match self._session.engine:
             case "reference":
@@ -218,12 +228,13 @@ class Query:
     ) -> Running:
         """Let the query run until its inputs end or it is stopped.
 
-        `sink` is "console", "noop" or a function `f(table, batch)` that is called, in order, with
-        the rows of each batch and its `id` and `frontier`; without one the results are kept, for
-        `results()`. `trigger`: None takes what has arrived as soon as something has, a duration
-        such as "500 milliseconds" at most that often, "available_now" reads streams that end to
-        their end. `late` and `errors` are functions, or lists, that get tables of rows that came
-        too late and `ErrorRow`s. `snapshots` keeps what `snapshot` needs where there is a sink.
+        `sink` is a name, `ms.sink(name, …)`, or a function `f(table, batch)` that is called, in
+        order, with the rows of each batch and its `id` and `frontier`; without one the results are
+        kept, for `results()`, unless INSERT INTO names one. `trigger`: None takes what has arrived
+        as soon as something has, a duration such as "500 milliseconds" at most that often,
+        "available_now" reads streams that end to their end. `late` and `errors` are functions, or
+        lists, that get tables of rows that came too late and `ErrorRow`s. `snapshots` keeps what
+        `snapshot` needs where there is a sink.
         """
         from millstream.local.starting import start
 

@@ -104,11 +104,16 @@ class LocalFiles:
 
     def _sync_folder(self, folder: Path) -> None:
         if self.durable:
-            handle = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """The names of its files are there to stay when this returns."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class Lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
@@ -22,7 +23,7 @@ from millstream.logical.text import plan_text
 from millstream.types import sql_name
 
 FORMAT = 1  # of all files of a checkpoint
-_NAME, _PLAN = "query", "plan"
+_NAME, _PLAN, _TOKEN = "query", "plan", "token"
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,13 @@ def claim(files: Files, own: Identity, plan: bytes) -> bytes:
     told = {"format": FORMAT, **vars(own)}
     files.publish(_NAME, sealed(json.dumps(told).encode()))
     return plan
+
+
+def token(files: Files) -> str:
+    """Tells a checkpoint from all others; drawn when it is first asked for."""
+    if not _exists(files, _TOKEN):
+        files.publish(_TOKEN, sealed(secrets.token_hex(8).encode()))
+    return unsealed(_TOKEN, files.read(_TOKEN)).decode()
 
 
 def _exists(files: Files, name: str) -> bool:

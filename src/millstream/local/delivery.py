@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from millstream.errors import QueryError
+from millstream.errors import MillstreamError, QueryError
 from millstream.instants import Instant, shown
 from millstream.local import answers
 from millstream.local.kept import Kept
 from millstream.local.sinks import GivenBatch, Noop, Sink
 from millstream.logical.plan import Schema
-from millstream.logical.time import TimeDomain
+from millstream.logical.time import INFINITY, TimeDomain
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
 
@@ -33,20 +35,27 @@ class AnswerForm:
             batch = answers.cut(batch, self.granule)
         return answers.final_table(self.schema, self.domain, batch)
 
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """That of all tables it gives."""
+        time = self.domain.type
+        when = [("valid_from", time), ("valid_to", time)]
+        if self.changes:
+            when = [("at", time), ("change", pa.int64())]
+        return pa.schema([*((field.name, field.type) for field in self.schema), *when])
+
 
 class Delivery:
     """Gathers the answers of a round, and gives them to the sink as one batch."""
 
-    def __init__(
-        self, query: str, form: AnswerForm, context: Context, sink: Sink, kept: Kept | None
-    ) -> None:
+    def __init__(self, query: str, form: AnswerForm, context: Context, kept: Kept | None) -> None:
+        self.sink: Sink = Noop()
         self.rows = 0
         self.batches = 0
         self.kept = kept
         self._query = query
         self._form = form
         self._context = context
-        self._sink = sink
         self._gathered: list[Batch] = []
         self._early: list[Batch] = []
         self._frontier = NEVER
@@ -91,13 +100,11 @@ class Delivery:
         batch = GivenBatch(self.batches, self.frontier)
         self.batches += 1
         self.rows += sum(map(len, gathered))
-        if type(self._sink) is Noop:
+        if type(self.sink) is Noop:
             return
         table = self._form.table(merged([*gathered, nothing]))
-        try:
-            self._sink.give(table, batch)
-        except Exception as error:  # whatever a sink raises ends its query
-            raise QueryError(f'query "{self._query}": the sink failed: {error}') from error
+        with _told(self._query):
+            self.sink.give(table, batch)
 
     def save(self) -> State:
         names = ("rows", "batches", "_early", "_frontier")
@@ -108,13 +115,38 @@ class Delivery:
             setattr(self, name, value)
 
     def close(self) -> None:
-        try:
-            self._sink.close()
-        except Exception as error:
-            raise QueryError(f'query "{self._query}": the sink failed: {error}') from error
+        with _told(self._query):
+            self.sink.close()
 
     @property
     def frontier(self) -> Instant | None:
         if self._frontier == NEVER:
             return None
         return shown(self._frontier, self._form.domain)
+
+
+def deliver_all(
+    query: str, form: AnswerForm, open_sink: Callable[[], Sink], answer: Callable[[], pa.Table]
+) -> pa.Table:
+    """Give the whole answer of a query as one batch; the sink is opened before it is computed."""
+    sink = open_sink()
+    try:
+        table = answer()
+        with _told(query):
+            sink.give(table, GivenBatch(0, shown(INFINITY, form.domain)))
+    finally:
+        with _told(query):
+            sink.close()
+    return table
+
+
+@contextmanager
+def _told(query: str) -> Iterator[None]:
+    """Whatever a sink raises ends its query, and is told with its name."""
+    try:
+        yield
+    except MillstreamError as error:
+        message, help = error.diagnostic.message, error.diagnostic.help
+        raise QueryError(f'query "{query}": the sink failed: {message}', help=help) from error
+    except Exception as error:
+        raise QueryError(f'query "{query}": the sink failed: {error}') from error

@@ -20,7 +20,7 @@ from millstream.local.inputs import BoundedInput, Input, Origin, QueuedInput, is
 from millstream.local.kept import Kept, still_open
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
 from millstream.local.position import Position
-from millstream.local.sinks import sink_of
+from millstream.local.sinks import Sink as OpenedSink
 from millstream.local.sources import Reader
 from millstream.local.worker import Policy, Worker
 from millstream.logical.analysis import given_anew
@@ -38,6 +38,7 @@ _PARTING = 0.1  # seconds in which sources may end in good order when a query st
 
 
 OpenGraph: TypeAlias = Callable[[PhysicalPlan, Context, Sink], Graph]
+OpenSink: TypeAlias = Callable[[pa.Schema, int], OpenedSink]  # the schema, and the next batch
 
 
 class Running:
@@ -53,7 +54,8 @@ class Running:
         *,
         functions: Mapping[str, UserFunction],
         aggregates: Mapping[str, UserAggregate],
-        sink: object,
+        open_sink: OpenSink,
+        keeps_all: bool,
         late: object,
         errors: object,
         interval: int | None,
@@ -70,14 +72,13 @@ class Running:
         self._note_state = note_state
         self._plan = chosen_plan(plan, emit, origins, Approach(approach))
         self._form = AnswerForm(plan.schema, plan.domain, emit == "CHANGES", given_anew(plan))
-        self._keeps_all = sink is None
         kept = None
-        if self._keeps_all or snapshots:
-            kept = Kept(self._plan, all=self._keeps_all, changes=self._form.changes)
+        if keeps_all or snapshots:
+            kept = Kept(self._plan, all=keeps_all, changes=self._form.changes)
         late_output = LateOutput(receiver(late, "late rows", name))
         error_output = ErrorOutput(name, receiver(errors, "errors", name))
         context = RunningContext(functions, aggregates, output=error_output)
-        delivery = Delivery(name, self._form, context, sink_of(sink), kept)
+        delivery = Delivery(name, self._form, context, kept)
         graph = open_graph(self._plan, context, delivery.gather)
         inbox = Inbox()
         policy = Policy(interval, stop_on_error, has_late=has_state(self._plan))
@@ -86,6 +87,14 @@ class Running:
             name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock
         )  # fmt: skip
         graph.follow(Position(inputs, delivery))
+        try:
+            delivery.sink = open_sink(self._form.arrow_schema, delivery.batches)
+        except BaseException:
+            self._worker.stop()
+            for input in inputs:
+                input.detach()
+            graph.close()
+            raise
         note_state("running")
         self._worker.start(self._ended)
 

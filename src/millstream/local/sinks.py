@@ -1,18 +1,21 @@
-"""Where answers go: to the console, nowhere, or to a function of the user's."""
+"""Where answers go: what a sink is told, and how one is found by its name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from millstream.errors import NotYetError, QueryError, one_of
+from millstream.catalog import Connector
+from millstream.errors import QueryError, did_you_mean, listed
 from millstream.instants import Instant
-from millstream.records import LAST_TIMESTAMP
 
-_SINKS = ("console", "noop")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,23 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class SinkContext:
+    """What a sink is told when its query starts.
+
+    `schema` is that of all its tables. `token` tells whose batches they are: it is the same
+    whenever a query goes on from its checkpoint, and never that of another run. `next_batch` is the
+    number that comes first: that batch alone may have been given before. `spark` is there on the
+    Spark engine."""
+
+    query: str
+    schema: pa.Schema
+    emit: str
+    token: str
+    next_batch: int = 0
+    spark: SparkSession | None = None
+
+
 class Noop:
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
         pass
@@ -40,26 +60,9 @@ class Noop:
         pass
 
 
-class Console(Noop):
-    """The rows as lines, under the names of the columns."""
-
-    def __init__(self) -> None:
-        self._headed = False
-
-    def give(self, table: pa.Table, batch: GivenBatch) -> None:
-        if not table.num_rows:
-            return
-        lines = [] if self._headed else [" | ".join(table.column_names)]
-        self._headed = True
-        endless = pa.scalar(LAST_TIMESTAMP).cast(pa.timestamp("us")).as_py()
-        ends = {2**63 - 1, endless}
-        for row in table.to_pylist():
-            texts = ["∞" if k == "valid_to" and v in ends else str(v) for k, v in row.items()]
-            lines.append(" | ".join(texts))
-        print("\n".join(lines), flush=True)
-
-
 class Function(Noop):
+    """A function of the user's. After a crash it may get the last batch once more."""
+
     def __init__(self, function: Callable[[pa.Table, GivenBatch], object]) -> None:
         self._function = function
 
@@ -73,23 +76,108 @@ class Function(Noop):
             close()
 
 
-def sink_of(sink: object) -> Sink:
-    """The sink that `query.start` names; none means that results are kept."""
-    if sink is None or sink == "noop":
+# What opens each sink, as module and function of `connectors.sinks`; it is called with the context
+# and the options.
+_SINKS = {
+    "console": ("console", "Console"),
+    "csv": ("folder", "csv"),
+    "json": ("folder", "json"),
+    "memory": ("memory", "memory"),
+    "noop": ("console", "noop"),
+    "parquet": ("folder", "parquet"),
+    "postgres": ("postgres", "postgres"),
+    "postgresql": ("postgres", "postgres"),
+    "table": ("spark_table", "table"),
+}
+
+
+@dataclass(frozen=True)
+class NamedSink:
+    """A sink as it is asked for; it is opened when the query starts."""
+
+    name: str
+    values: tuple[object, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        opener = self._opener()
+        if opener is not None:
+            _check_options(self, opener)
+
+    def open(self, context: SinkContext) -> Sink:
+        opener = self._opener()
+        if opener is None and context.spark is not None:
+            from millstream.connectors.sinks.spark_format import SparkFormat
+
+            return SparkFormat(context, self.name, *self.values, **self.options)
+        if opener is None:
+            raise QueryError(
+                f'sink "{self.name}" does not exist',
+                help=did_you_mean(self.name, _SINKS)
+                or f"the sinks are {listed(_SINKS)}, and on the Spark engine Spark's formats",
+            )
+        return opener(context, *self.values, **self.options)
+
+    def _opener(self) -> Callable[..., Sink] | None:
+        found = _SINKS.get(self.name.lower())
+        if found is None:
+            return None
+        opener: Callable[..., Sink] = getattr(
+            import_module(f"millstream.connectors.sinks.{found[0]}"), found[1]
+        )
+        return opener
+
+
+def _check_options(sink: NamedSink, opener: Callable[..., Sink]) -> None:
+    """So that a mistake is told in our words, before anything is opened."""
+    _, *known = inspect.signature(opener).parameters.values()  # the first is the context
+    names = [parameter.name for parameter in known]
+    for name in sink.options:
+        if name not in names:
+            has = f"the options are {listed(names)}" if names else "it has no options"
+            raise QueryError(
+                f'sink "{sink.name}" has no option "{name}"', help=did_you_mean(name, names) or has
+            )
+    by_place = names[: len(sink.values)]
+    if len(sink.values) > len(names) or set(by_place) & {*sink.options}:
+        raise QueryError(f'sink "{sink.name}" has too many values')
+    given = {*by_place, *sink.options}
+    for parameter in known:
+        if parameter.default is parameter.empty and parameter.name not in given:
+            raise QueryError(
+                f'sink "{sink.name}" needs the option "{parameter.name}"',
+                help=f'ms.sink("{sink.name}", {parameter.name}=…)',
+            )
+
+
+def named_sink(name: str, /, *values: Any, **options: Any) -> NamedSink:
+    """`ms.sink("parquet", path=…)`."""
+    return NamedSink(name, values, options)
+
+
+def is_kept(sink: object) -> bool:
+    """Whether all answers are kept, for `results()`."""
+    named = _named(sink)
+    return sink is None or (named is not None and named.name.lower() == "memory")
+
+
+def opened(sink: object, context: SinkContext) -> Sink:
+    """The sink that `query.start` or INSERT INTO names; none means that results are kept."""
+    if sink is None:
         return Noop()
-    if sink == "console":
-        return Console()
+    named = _named(sink)
+    if named is not None:
+        return named.open(context)
     if callable(sink):
         return Function(sink)
-    if isinstance(sink, str):
-        raise QueryError(f'sink "{sink}" does not exist', help=one_of(sink, _SINKS, "sink"))
     raise QueryError(
-        f'a sink is "console", "noop" or a function f(table, batch), not {type(sink).__name__}'
+        f"a sink is a name, ms.sink(…) or a function f(table, batch), not {type(sink).__name__}"
     )
 
 
-def named_sink(name: str, **options: Any) -> Sink:
-    """`ms.sink("parquet", path=…)`."""
-    raise NotYetError(
-        f'sink "{name}" is not built yet', help="pass a function f(table, batch) that writes"
-    )
+def _named(sink: object) -> NamedSink | None:
+    if isinstance(sink, str):
+        return NamedSink(sink)
+    if isinstance(sink, Connector):
+        return NamedSink(sink.name.text, sink.values, dict(sink.options))
+    return sink if isinstance(sink, NamedSink) else None

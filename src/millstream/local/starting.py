@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.declarations import length
-from millstream.errors import MillstreamError, NotYetError, QueryError
+from millstream.errors import MillstreamError, QueryError
 from millstream.local.graph import Graph
 from millstream.local.inputs import Origin
-from millstream.local.running import OpenGraph, Running
+from millstream.local.running import OpenGraph, OpenSink, Running
+from millstream.local.sinks import Sink, SinkContext, is_kept, opened
 from millstream.local.sources import Feed, Reader
 from millstream.logical.plan import Source
 from millstream.logical.time import TIMESTAMP_TIME
@@ -35,10 +39,13 @@ def start(
     opener: OpenGraph | None = None,
 ) -> Running:
     """The query, running; its operators where `opener` puts them, else in its thread."""
-    if query.sink is not None:
-        raise NotYetError(
-            f'sink "{query.sink.name.text}" is not built yet', help="start the SELECT alone"
+    if query.sink is not None and sink is not None:
+        raise QueryError(
+            f'query "{query.name}" has a sink already: INSERT INTO {query.sink.name}',
+            help="start it without a sink, or start the SELECT alone",
         )
+    if query.sink is not None:
+        sink = query.sink
     if session.engine == "reference":
         raise QueryError(
             "the reference engine does not run queries continuously",
@@ -60,7 +67,8 @@ def start(
         origins,
         functions=session.catalog.functions,
         aggregates=session.catalog.aggregates,
-        sink=sink,
+        open_sink=_sink_opener(session, query, sink, checkpoint),
+        keeps_all=is_kept(sink),
         late=late,
         errors=errors,
         interval=interval if opener is None else interval or 1,  # it takes all that is there
@@ -71,6 +79,32 @@ def start(
         approach=session.approach,
         open_graph=Graph if opener is None else opener,
     )
+
+
+def _sink_opener(session: Session, query: Query, sink: object, checkpoint: str | None) -> OpenSink:
+    """Opens the sink once it is known where the query goes on."""
+
+    def open_sink(schema: pa.Schema, next_batch: int) -> Sink:
+        return opened(sink, sink_context(session, query, schema, checkpoint, next_batch))
+
+    return open_sink
+
+
+def sink_context(
+    session: Session,
+    query: Query,
+    schema: pa.Schema,
+    checkpoint: str | None = None,
+    next_batch: int = 0,
+) -> SinkContext:
+    token = secrets.token_hex(8)
+    if checkpoint is not None:
+        from millstream.checkpoint.files import LocalFiles
+        from millstream.checkpoint.identity import token as token_of
+
+        token = token_of(LocalFiles(checkpoint))
+    spark = session.spark if session.engine == "spark" else None
+    return SinkContext(query.name, schema, query.emit, token, next_batch, spark)
 
 
 def _interval(trigger: object) -> int | None:

@@ -1,0 +1,180 @@
+"""A table of PostgreSQL: one transaction a batch.
+
+The transaction inserts the rows and notes the number of the batch in the table `millstream_batches`
+of the same schema. A number that is noted already is not inserted again, so it does not matter
+whether a connection or a program was lost before or after its commit.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv
+
+from millstream.connectors.sinks.postgres_columns import check_columns, created, prepared
+from millstream.errors import QueryError
+from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
+
+if TYPE_CHECKING:
+    from psycopg import Connection as Connected
+    from psycopg.sql import Composed, Identifier
+
+    Connection: TypeAlias = Connected[Any]
+
+_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0)  # seconds before each attempt to connect again
+_BATCHES = "millstream_batches"
+_LOCK = 7_310_575_178_033_226_085  # held while tables are made: two queries may want the same one
+
+_MAKE_BATCHES = """CREATE TABLE IF NOT EXISTS {} (
+    token text PRIMARY KEY, query text NOT NULL, batch bigint NOT NULL,
+    written timestamptz NOT NULL DEFAULT now())"""
+_NOTE = """INSERT INTO {} AS noted (token, query, batch) VALUES (%s, %s, %s)
+    ON CONFLICT (token) DO UPDATE SET
+        query = excluded.query, batch = excluded.batch, written = excluded.written
+    WHERE noted.batch < excluded.batch"""
+
+
+def postgres(context: SinkContext, url: str, table: str) -> Sink:
+    try:
+        import psycopg
+    except ImportError:
+        raise QueryError(
+            'sink "postgres" needs the package "psycopg"',
+            help="pip install 'millstream[postgres]'",
+        ) from None
+    try:
+        return Postgres(context, url, table)
+    except psycopg.Error as error:
+        raise _failure(error, table) from error
+
+
+class Postgres(Noop):
+    def __init__(self, context: SinkContext, url: str, table: str) -> None:
+        self._context = context
+        self._url = url
+        self._table = table
+        *schema, name = _names(table)
+        self._target = _identifier(*schema, name)
+        self._batches = _identifier(*schema, _BATCHES)
+        self._connection = self._connected()
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def give(self, table: pa.Table, batch: GivenBatch) -> None:
+        import psycopg
+
+        if not table.num_rows:
+            return
+        rows = _csv(table)
+        try:
+            self._persistently(lambda: self._write(rows, batch.id))
+        except psycopg.Error as error:
+            raise _failure(error, self._table) from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _connected(self) -> Connection:
+        import psycopg
+
+        connection = psycopg.connect(self._url)
+        with connection.transaction():
+            connection.execute("SET TIME ZONE 'UTC'")
+        return connection
+
+    def _prepare(self) -> None:
+        """See to it that both tables are there, and that the target takes what will come."""
+        with self._connection.transaction():
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+            self._connection.execute(_sql(_MAKE_BATCHES, self._batches))
+            make = created(self._target, self._context.schema)
+            self._connection.execute(make)
+            check_columns(self._connection, self._table, self._target, self._context.schema)
+            query = _sql("SELECT batch FROM {} WHERE token = %s", self._batches)
+            found = self._connection.execute(query, [self._context.token]).fetchone()
+        if found is not None and found[0] > self._context.next_batch:
+            raise QueryError(
+                f'table "{self._table}" has batch {found[0]} of this query, but its checkpoint is '
+                f"at batch {self._context.next_batch}",
+                help="the checkpoint is older than the table: restore the newer one, or begin anew "
+                "with another checkpoint and another table",
+            )
+
+    def _write(self, rows: bytes, batch: int) -> None:
+        with self._connection.transaction():
+            noted = [self._context.token, self._context.query, batch]
+            if not self._connection.execute(_sql(_NOTE, self._batches), noted).rowcount:
+                return
+            columns = _listed(self._context.schema.names)
+            statement = _sql("COPY {} ({}) FROM STDIN (FORMAT csv)", self._target, columns)
+            with self._connection.cursor().copy(statement) as copy:
+                copy.write(rows)
+
+    def _persistently(self, write: Callable[[], None]) -> None:
+        """Again on a new connection where the old one is lost."""
+        import psycopg
+
+        for pause in _PAUSES:
+            try:
+                if self._connection.closed:
+                    self._connection = self._connected()
+                return write()
+            except psycopg.OperationalError:
+                if not self._connection.closed:
+                    raise  # the server is there, and does not want it
+            time.sleep(pause)
+        self._connection = self._connected()
+        return write()
+
+
+def _csv(table: pa.Table) -> bytes:
+    """The rows as COPY reads them: NULL is nothing, an empty string is "" in quotes."""
+    buffer = io.BytesIO()
+    options = pyarrow.csv.WriteOptions(include_header=False)
+    pyarrow.csv.write_csv(prepared(table), buffer, options)
+    return buffer.getvalue()
+
+
+def _names(table: str) -> list[str]:
+    names = table.split(".") if isinstance(table, str) else []
+    if not (1 <= len(names) <= 2 and all(names)):
+        raise QueryError(f'a table is named "name" or "schema.name", not {table!r}')
+    return names
+
+
+def _sql(text: str, *parts: Identifier | Composed) -> Composed:
+    from psycopg.sql import SQL
+
+    return SQL(text).format(*parts)
+
+
+def _identifier(*names: str) -> Identifier:
+    from psycopg.sql import Identifier
+
+    return Identifier(*names)
+
+
+def _listed(names: list[str]) -> Composed:
+    from psycopg.sql import SQL
+
+    return SQL(", ").join(map(_identifier, names))
+
+
+def _failure(error: Exception, table: str) -> QueryError:
+    import psycopg
+
+    assert isinstance(error, psycopg.Error)
+    reason = error.diag.message_primary or " ".join(str(error).split())
+    if error.sqlstate is None or error.sqlstate[:2] in ("08", "57"):
+        return QueryError(
+            f"PostgreSQL cannot be reached: {reason}",
+            help="see to the server and the url; from a checkpoint the query goes on where it was",
+        )
+    return QueryError(f'table "{table}" of PostgreSQL cannot be written: {reason}')

@@ -1,0 +1,94 @@
+"""Any format that Spark can write: Delta, Kafka, JDBC and whatever else its jars bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from millstream.connectors.sinks.plain import zoned
+from millstream.errors import QueryError
+from millstream.local.sinks import GivenBatch, Noop, SinkContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# The packages of formats that people ask for and Spark does not bring.
+_PACKAGES = {
+    "avro": "org.apache.spark:spark-avro_2.13:{version}",
+    "delta": "io.delta:delta-spark_2.13",
+    "iceberg": "org.apache.iceberg:iceberg-spark-runtime",
+    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{version}",
+}
+
+
+class SparkFormat(Noop):
+    """Each batch with rows is appended by Spark's writer of that format.
+
+    Delta takes each batch once, by the number it is told. Other formats may get the last batch
+    twice after a crash. Kafka gets each row as JSON, unless the query has a column `value`.
+    """
+
+    def __init__(
+        self, context: SinkContext, format: str, /, *values: object, **options: object
+    ) -> None:
+        assert context.spark is not None
+        if values:
+            raise QueryError(
+                f'sink "{format}" takes options by name, not {values[0]!r}',
+                help="write option => value, or option=value in Python",
+            )
+        self._spark = context.spark
+        self._format = format.lower()
+        self._options = {name: _option(value) for name, value in options.items()}
+        self._token = context.token
+        _check_format(self._spark, self._format)
+
+    def give(self, table: pa.Table, batch: GivenBatch) -> None:
+        if not table.num_rows:
+            return
+        frame = self._spark.createDataFrame(zoned(table))
+        if self._format == "kafka":
+            frame = with_value(frame)
+        options = self._options
+        if self._format == "delta":
+            options = {**options, "txnAppId": self._token, "txnVersion": str(batch.id)}
+        try:
+            frame.write.format(self._format).options(**options).mode("append").save()
+        except Exception as error:  # Spark has many kinds
+            raise QueryError(f'Spark cannot write "{self._format}": {_reason(error)}') from error
+
+
+def _option(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def with_value(frame: DataFrame) -> DataFrame:
+    """The rows as Kafka takes them."""
+    from pyspark.sql.functions import struct, to_json
+
+    if "value" in frame.columns:
+        return frame
+    return frame.withColumn("value", to_json(struct(*(frame[name] for name in frame.columns))))
+
+
+def _reason(error: Exception) -> str:
+    """The one line of Spark's that says what is wrong."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    java = [line[2:] for line in lines if line.startswith(": ")]
+    return (java or lines or [type(error).__name__])[0]
+
+
+def _check_format(spark: SparkSession, format: str) -> None:
+    """Now, not when the first rows are there."""
+    source = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource  # type: ignore[union-attr]
+    try:
+        source.lookupDataSourceV2(format, spark._jsparkSession.sessionState().conf())
+    except Exception as error:  # Spark has many kinds
+        package = _PACKAGES.get(format, "").format(version=spark.version)
+        named = f' "{package}"' if package else " that has it"
+        raise QueryError(
+            f'sink "{format}" does not exist: Spark has no such format',
+            help=f"start Spark with the package{named} in spark.jars.packages, and pass that "
+            "session: Session(spark=…)",
+        ) from error
