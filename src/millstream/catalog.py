@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from millstream import types
@@ -35,7 +35,8 @@ class Connector:
 class Stream:
     """A source stream. `time` names the column that orders it, or the two columns of rows that
     bring their own interval; without any, it is the time of arrival. `delay` and `idle` are in
-    chronons."""
+    chronons. `numbered`: rows of one instant come in an order, which is that of a source that one
+    reads; many tasks of Spark have none."""
 
     name: str
     columns: Schema
@@ -47,13 +48,15 @@ class Stream:
     rate: float | None = None
     distinct: tuple[tuple[str, float], ...] = ()
     bounded: bool = False
+    numbered: bool = True
 
     @property
     def lifetime(self) -> Lifetime:
         return Lifetime.INTERVAL if len(self.time) == 2 else Lifetime.INSTANT
 
     def source(self, alias: str) -> Source:
-        return Source(self.name, alias, self.columns, self.domain, self.lifetime, self.bounded)
+        source = Source(self.name, alias, self.columns, self.domain, self.lifetime, self.bounded)
+        return replace(source, numbered=self.numbered)
 
 
 @dataclass(frozen=True)

@@ -161,3 +161,9 @@ def check_columns(columns: Schema, stream: str) -> None:
             check_name(Name(column.name))
         except BindError as error:
             raise DataError(f'stream "{stream}": {error.diagnostic.message}') from None
+
+
+def is_spark_frame(data: object) -> bool:
+    """Whether data is a frame of Spark's; asked without loading Spark."""
+    kind = type(data)
+    return kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")

@@ -16,7 +16,7 @@ from millstream.errors import Diagnostic, NotYetError, QueryError
 from millstream.instants import chronon
 from millstream.logical.analysis import given_anew
 from millstream.logical.elements import Element, Row, row_key
-from millstream.logical.plan import Plan, Schema
+from millstream.logical.plan import Plan, Schema, Source
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
@@ -25,6 +25,7 @@ from millstream.values import to_arrow
 
 if TYPE_CHECKING:
     from millstream.fragments.opening import Opener
+    from millstream.fragments.outcome import Outcome
     from millstream.fragments.work import Work
     from millstream.local.running import Running
     from millstream.physical.batch import Batch
@@ -147,13 +148,19 @@ class Query:
         return deliver_all(self.name, form, partial(opened, sink, context), self._answer)
 
     def _answer(self) -> pa.Table:
-        inputs = self._session._inputs(self.plan)
         match self._session.engine:
             case "reference":
-                return self._run_reference(inputs)
+                return self._run_reference(self._inputs())
             case "spark":
-                return self._run_spark(inputs)
-        return self._run_local(inputs)
+                return self._run_spark()
+        return self._run_local(self._inputs())
+
+    def _inputs(self) -> dict[str, Records]:
+        """The rows of every source."""
+        return self._session._origins.records(self._sources())
+
+    def _sources(self) -> list[str]:
+        return sorted({node.stream for node in self.plan.walk() if isinstance(node, Source)})
 
     def _run_reference(self, inputs: Mapping[str, Records]) -> pa.Table:
         reference = self._reference(inputs)
@@ -171,12 +178,27 @@ class Query:
         self._note_errors(context.errors)
         return self._answer_table(batch, context.beginning)
 
-    def _run_spark(self, inputs: Mapping[str, Records]) -> pa.Table:
-        from millstream.spark import bounded
-
-        outcome = bounded.answer(self._session.spark, self._work(self.physical_plan), inputs)
+    def _run_spark(self) -> pa.Table:
+        outcome = self._outcome(self.physical_plan)
         self._note_errors(outcome.errors)
         return self._answer_table(outcome.answer(), outcome.present.beginning)
+
+    def _outcome(self, plan: PhysicalPlan, until: int = INFINITY) -> Outcome:
+        """What Spark gives over bounded input, as far as it starts by an instant."""
+        from millstream.fragments.reading import Frame, Reading
+        from millstream.spark import bounded
+
+        known = self._session._origins
+        found = {name: known.frame(name) for name in self._sources()}
+        frames = [
+            Frame(Reading(known.stream(name), until=until), frame)
+            for name, frame in found.items()
+            if frame is not None
+        ]
+        records = known.records(name for name, frame in found.items() if frame is None)
+        inputs = {name: rows.until(until) for name, rows in records.items()}
+        frontier = min(until, INFINITY - 1) + 1
+        return bounded.answer(self._session.spark, self._work(plan), inputs, frames, frontier)
 
     def _answer_table(self, batch: Batch, beginning: int) -> pa.Table:
         """The whole answer of a finished run, in normal form and in order."""
@@ -274,29 +296,26 @@ class Query:
         if self.running is not None and self.running.answers_snapshots:
             return self.running.snapshot(at, timeout)
         instant = chronon(at, self.plan.domain)
-        inputs = self._session._inputs(self.plan)
         if self._session.engine == "reference":
-            reference = self._reference(inputs)
+            reference = self._reference(self._inputs())
             bag = reference.answer(instant)
             self._note_errors(reference.errors)
             return _table(self.plan.schema, sorted(bag.elements(), key=row_key))
-        return self._snapshot(inputs, instant)
+        return self._snapshot(instant)
 
-    def _snapshot(self, inputs: Mapping[str, Records], instant: int) -> pa.Table:
+    def _snapshot(self, instant: int) -> pa.Table:
         from millstream.local.answers import snapshot_table
         from millstream.optimizer.choice import choose
 
         plan = choose(self.plan, emit="ELEMENTS")  # whatever the approach: nothing may wait
-        until = {name: records.until(instant) for name, records in inputs.items()}
         if self._session.engine == "spark":
-            from millstream.spark import bounded as on_spark
-
-            outcome = on_spark.answer(self._session.spark, self._work(plan), until, instant + 1)
+            outcome = self._outcome(plan, instant)
             batch, beginning, errors = outcome.answer(), outcome.present.beginning, outcome.errors
         else:
             from millstream.local import bounded
 
             context = self._context()
+            until = {name: records.until(instant) for name, records in self._inputs().items()}
             batch = bounded.answer(plan, context, until, instant + 1)
             beginning, errors = context.beginning, context.errors
         self._note_errors(errors)

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from millstream import types
 from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
-from millstream.connectors.registry import BUILT_IN, SOURCES
-from millstream.data import check_columns, schema_of, table_of
+from millstream.data import check_columns, is_spark_frame, schema_of, table_of
 from millstream.declarations import (
     declared_schema,
     declared_stream,
@@ -35,23 +35,21 @@ from millstream.errors import (
     CatalogError,
     DataError,
     Diagnostic,
-    MillstreamError,
     ParseError,
     QueryError,
-    did_you_mean,
     listed,
     located,
     render,
 )
 from millstream.local.clock import Clock
 from millstream.local.inbox import CAPACITY
-from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
 from millstream.logical.evaluate import UserAggregate, UserFunction
-from millstream.logical.plan import Plan, Schema, Source
+from millstream.logical.plan import Schema
 from millstream.names import Name
+from millstream.origins import Connect, Origins
 from millstream.query import Query
-from millstream.records import Records, records_of
+from millstream.records import records_of
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
 from millstream.sql.calls import is_free_name
@@ -59,8 +57,6 @@ from millstream.sql.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Connect = Callable[..., Any]
 
 
 class MillstreamWarning(UserWarning):
@@ -102,9 +98,7 @@ class Session:
         self.queries: dict[str, Query] = {}
         self.clock = Clock()
         self._spark = spark
-        self._data: dict[str, Records] = {}
-        self._live: dict[str, Feed | Reader] = {}
-        self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None]] = {}
+        self._origins = Origins(self)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -128,24 +122,49 @@ class Session:
     ) -> None:
         """Register data as a stream.
 
-        `data` is an Arrow table or batches, a pandas or Polars frame, or an iterable of rows
-        (dictionaries, or tuples with `schema`). `time` names the column that orders it, or the two
-        columns between which each row is valid. Rows are sorted by time first. An iterator with a
-        `schema` is read when a query needs it: a started one while it runs, `run` to its end.
+        `data` is an Arrow table or batches, a pandas or Polars frame, a DataFrame of Spark's, or an
+        iterable of rows (dictionaries, or tuples with `schema`). `time` names the column that
+        orders it, or the two columns between which each row is valid. Rows are sorted by time
+        first. An iterator with a `schema` is read when a query needs it: a started one while it
+        runs, `run` to its end. A streaming DataFrame is read by queries that are started.
         """
         declared = None if schema is None else declared_schema(schema)
         if declared is not None and isinstance(data, Iterator):
             stream = self._declared(name, declared, time, delay, idle, unit)
             self.catalog.add_stream(stream)
-            self._live[stream.name] = Reader(stream, lambda: data, shared=True)
+            self._origins.hold(stream.name, Reader(stream, lambda: data, shared=True))
             return
         _check_name(name)
+        if is_spark_frame(data):
+            frame: Any = data
+            if self.engine == "spark" or frame.isStreaming:
+                self._stream_frame(name, frame, time=time, delay=delay, idle=idle, unit=unit)
+                return
+            data = frame.toArrow()
         table = table_of(data, declared, name)
         columns = declared if declared is not None else schema_of(table, name)
         stream = self._declared(name, columns, time, delay, idle, unit, bounded=True)
         records = records_of(stream, table)
         self.catalog.add_stream(stream)
-        self._data[stream.name] = records
+        self._origins.hold(stream.name, records)
+
+    def _stream_frame(self, name: str, frame: Any, **declared: Any) -> None:
+        from millstream.spark.schemas import stream_columns
+
+        if self.engine != "spark":
+            raise QueryError(
+                f'stream "{name}" is a streaming DataFrame, which Spark alone can read',
+                help='use Session(engine="spark")',
+            )
+        if ".connect." in type(frame).__module__:
+            raise QueryError(
+                f'stream "{name}" is a DataFrame of Spark Connect, whose server runs no tasks here',
+                help="use a classic Spark session",
+            )
+        columns = stream_columns(frame.schema, name)
+        stream = self._declared(name, columns, **declared, bounded=not frame.isStreaming)
+        self.catalog.add_stream(replace(stream, numbered=False))
+        self._origins.hold(stream.name, frame)
 
     def feed(
         self,
@@ -165,7 +184,7 @@ class Session:
         stream = self._declared(name, declared_schema(schema), time, delay, idle, unit)
         feed = Feed(stream, capacity)
         self.catalog.add_stream(stream)
-        self._live[stream.name] = feed
+        self._origins.hold(stream.name, feed)
         return feed
 
     def _declared(
@@ -199,7 +218,7 @@ class Session:
     ) -> None:
         """Register a connector: `CREATE STREAM … SOURCE name(…)` calls `connect` with its values
         and options; `decode` makes a row of each item that gives."""
-        self._connectors[name.lower()] = connect, decode
+        self._origins.add_connector(name, connect, decode)
 
     # --- functions -------------------------------------------------------------------------------
 
@@ -280,18 +299,17 @@ class Session:
     ) -> Any:
         match statement:
             case syntax.CreateStream():
-                self.catalog.add_stream(declared_stream(statement), statement.name.span)
+                stream = declared_stream(statement)
+                numbered = not self._origins.is_read_by_spark(stream)
+                self.catalog.add_stream(replace(stream, numbered=numbered), statement.name.span)
             case syntax.CreateDerivedStream():
                 self._create_derived(statement, text, file, parameters)
             case syntax.Select() | syntax.InsertInto():
                 return self._register(statement, text, file, parameters)
             case syntax.Drop(kind="STREAM", name=name):
-                stream = self.catalog.stream(name)
+                dropped = self.catalog.stream(name)
                 self.catalog.drop_stream(name)
-                self._data.pop(stream.name, None)
-                live = self._live.pop(stream.name, None)
-                if isinstance(live, Feed):
-                    live.close()
+                self._origins.drop(dropped.name)
             case syntax.Drop(name=name):
                 self._check_stopped(name)
                 del self.queries[self.catalog.drop_query(name).name]
@@ -392,69 +410,6 @@ class Session:
         ]
         fields = [("name", pa.string()), ("state", pa.string()), ("query", pa.string())]
         return pa.Table.from_pylist(rows, schema=pa.schema(fields))
-
-    # --- inputs ----------------------------------------------------------------------------------
-
-    def _inputs(self, plan: Plan) -> dict[str, Records]:
-        """The rows of every source of a plan."""
-        names = {node.stream for node in plan.walk() if isinstance(node, Source)}
-        return {name: self._records(name) for name in sorted(names)}
-
-    def _records(self, name: str) -> Records:
-        if name in self._data:
-            return self._data[name]
-        stream = self._source_stream(name)
-        origin = self._origin(name, available_now=True)
-        if isinstance(origin, Feed):
-            raise QueryError(
-                f'stream "{name}" is pushed by a program and has no beginning and no end',
-                help="start the query: query.start(sink)",
-            )
-        assert isinstance(origin, Reader)
-        try:
-            records = all_records(stream, origin.all_items())
-        except MillstreamError:
-            raise
-        except Exception as error:  # whatever the connector raises is told as the stream's error
-            raise DataError(f'stream "{name}" cannot be read: {error}') from error
-        if name in self._live:  # an iterator can be read once
-            self._data[name] = records
-            del self._live[name]
-        return records
-
-    def _source_stream(self, name: str) -> Stream:
-        stream = self.catalog.stream(Name(name, quoted=True))
-        assert isinstance(stream, Stream)
-        return stream
-
-    def _origin(self, name: str, available_now: bool = False) -> Records | Feed | Reader:
-        """Where the rows of a stream come from: one connection of its own for each query, unless
-        the rows are there or are pushed."""
-        if name in self._data:
-            return self._data[name]
-        if name in self._live:
-            return self._live[name]
-        stream = self._source_stream(name)
-        assert stream.connector is not None
-        connector = stream.connector.name.text
-        known = {
-            **{name: (connect, None) for name, connect in BUILT_IN.items()},
-            **self._connectors,
-        }
-        found = known.get(connector.lower())
-        if found is None and connector.lower() in SOURCES:
-            source = SOURCES[connector.lower()](stream)
-            read = source.available if available_now else source.live
-            return Reader(stream, read, replays=source.replays)
-        if found is None:
-            raise QueryError(
-                f'stream "{name}" cannot be read: connector "{connector}" does not exist',
-                help=did_you_mean(connector, [*known, *SOURCES])
-                or "register it with session.source(name, connect, decode)",
-            )
-        connect, decode = found
-        call = partial(connect, *stream.connector.values, **dict(stream.connector.options))
-        return Reader(stream, call, decode)
 
 
 def _check_name(name: object) -> None:

@@ -33,7 +33,7 @@ COLUMNS = {
 def declared(schema: dict[str, str], time: str | None) -> Stream:
     session = ms.Session()
     session.feed("S", schema, time)
-    return session._source_stream("S")
+    return session._origins.stream("S")
 
 
 STREAM = declared(COLUMNS, "ts")
@@ -92,7 +92,7 @@ def test_a_row_that_is_not_null_and_one_without_a_time() -> None:
     schema = pa.schema([pa.field("x", pa.int64(), nullable=False)])
     session = ms.Session()
     session.feed("S", schema)
-    stream = session._source_stream("S")
+    stream = session._origins.stream("S")
     records, bad = typed_rows(stream, [{"x": 1}, {"x": None}, {"x": 3}])
     assert records.columns[0].to_pylist() == [1, 3]
     assert [(row.number, row.message) for row in bad] == [(2, 'column "x" is NOT NULL')]

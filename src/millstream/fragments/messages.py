@@ -30,6 +30,7 @@ class Kind(IntEnum):
     STATE = 4  # where the state of a shard lies
     STAGED = 5  # where a part of the answer lies
     FAILURE = 6  # what ends the batch
+    INTAKE = 7  # what became of rows that a task has read
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ class Opener:
         except BaseException:
             lock.release()
             raise
-        return RemoteGraph(plan, context, sink, pipeline, files, _closing(lock, root, durable))
+        closing = _closing(lock, root, durable)
+        return RemoteGraph(plan, context, sink, pipeline, files, files.root, closing)
 
     def _claimed(
         self, files: LocalFiles, plan: PhysicalPlan, context: Context

@@ -12,6 +12,7 @@ from millstream.fragments.edges import ANSWER
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.payload import gathered
 from millstream.fragments.progress import Span, Step, joined_spans
+from millstream.fragments.reading import Intake
 from millstream.fragments.shard import leaf_frontiers
 from millstream.fragments.work import Work
 from millstream.logical.elements import Row
@@ -28,6 +29,7 @@ class Outcome:
         self.staged: list[Ref] = []
         self.states: dict[tuple[int, int], ShardState] = {}
         self.errors: dict[tuple[Row, str], None] = {}
+        self.intakes: list[Intake] = []
         self._types = work.answer_types
         spans: list[Mapping[str, Span]] = []
         frontiers: list[int] = []
@@ -43,6 +45,8 @@ class Outcome:
                     spans.append(pickle.loads(message.payload))
                 case Kind.FRONTIER:
                     frontiers.append(pickle.loads(message.payload))
+                case Kind.INTAKE:
+                    self.intakes.append(pickle.loads(message.payload))
                 case Kind.FAILURE:
                     raise pickle.loads(message.payload)
                 case Kind.ERRORS:

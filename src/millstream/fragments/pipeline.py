@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from millstream.checkpoint.files import CheckpointError, Files
@@ -17,6 +18,7 @@ from millstream.fragments.messages import Message
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import gathered
 from millstream.fragments.progress import Step
+from millstream.fragments.reading import Frame, read_messages
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
 from millstream.physical.batch import Batch
@@ -27,7 +29,9 @@ _PUBLISHED = "published"
 class Executor(Protocol):
     """Who runs the tasks of a batch."""
 
-    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+    def run(
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+    ) -> Iterable[Message]:
         """All that reaches the driver."""
 
     def close(self) -> None: ...
@@ -35,7 +39,7 @@ class Executor(Protocol):
 
 @dataclass
 class InProcess:
-    """All tasks here, one after the other."""
+    """All tasks here, one after the other; a frame is Arrow's record batches."""
 
     work: Work
     files: Files
@@ -43,8 +47,13 @@ class InProcess:
     def __post_init__(self) -> None:
         self._keeper = Keeper(self.work, self.files)
 
-    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+    def run(
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+    ) -> Iterable[Message]:
         messages: Iterable[Message] = leaf_messages(self.work, inputs)
+        for number, frame in enumerate(frames):
+            read = read_messages(self.work, frame.reading, frame.rows, number << 32)
+            messages = chain(messages, read)
         for level in range(1, self.work.last_level + 1):
             at: dict[int, list[Message]] = defaultdict(list)
             for message in messages:
@@ -68,13 +77,19 @@ class Pipeline:
         self._executor = executor
         self._token = secrets.token_hex(4)
 
-    def run(self, step: Step, inputs: Sequence[LeafInput], driver: bytes) -> Outcome:
-        """Run and commit the next batch. `driver` is what the driver wants to know again."""
+    def run(
+        self,
+        step: Step,
+        inputs: Sequence[LeafInput],
+        frames: Sequence[Frame],
+        learn: Callable[[Outcome], bytes],
+    ) -> Outcome:
+        """Run and commit the next batch. `learn` gives what the driver wants to know again."""
         batch = self.manifest.batch + 1
         order = Order(batch, step, self.manifest.shards, self._token)
-        outcome = Outcome(self._work, step, self._executor.run(order, inputs))
+        outcome = Outcome(self._work, step, self._executor.run(order, inputs, frames))
         writer = Writer(self._files, f"{FOLDER}/{batch:010d}-driver-{self._token}")
-        kept = writer.add(driver)
+        kept = writer.add(learn(outcome))
         answers = [*outcome.staged, *(writer.add(payload) for payload in outcome.inline)]
         writer.close()
         shards = {**self.manifest.shards, **outcome.states}

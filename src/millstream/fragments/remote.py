@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from millstream.checkpoint.files import Files
 from millstream.errors import NotYetError
+from millstream.fragments.outcome import Outcome
 from millstream.fragments.pipeline import Pipeline
 from millstream.fragments.progress import Advance, Step
+from millstream.fragments.remote_input import RemoteInput
 from millstream.fragments.tasks import LeafInput
-from millstream.local.graph import Graph, Saved, Sink, Vertex
+from millstream.local.graph import Graph, Sink, Vertex
 from millstream.local.intake import joined
+from millstream.local.position import Position
+from millstream.local.running import has_state
 from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
@@ -35,8 +40,10 @@ class RemoteGraph(Graph):
         sink: Sink,
         pipeline: Pipeline,
         files: Files,
+        folder: Path,
         close: Callable[[], None],
     ) -> None:
+        self.folder = folder  # where the query keeps what others need to go on after a restart
         self.context = context
         self.root = Vertex(plan, Elsewhere())
         self.sources = {s.stream: [Vertex(s, Elsewhere())] for s in _sources(plan).values()}
@@ -45,10 +52,11 @@ class RemoteGraph(Graph):
         self._pipeline = pipeline
         self._files = files
         self._close = close
-        self._position: Saved | None = None
+        self._position: Position | None = None
         self._pushed: dict[str, list[tuple[int, Records]]] = {name: [] for name in self.sources}
         self._frontiers = dict.fromkeys(self.sources, NEVER)
         self._moved = False
+        self._has_late = has_state(plan)
 
     def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
         """Keep a batch of a source until the end of the round."""
@@ -62,17 +70,35 @@ class RemoteGraph(Graph):
             self._pushed[node.stream].append((first, Records(columns, batch.start, batch.end)))
 
     def end_round(self) -> None:
-        if not self._moved:
+        frames = [f for input in self._remote if (f := input.frame(self._has_late)) is not None]
+        if not self._moved and not frames:
             return
         self._moved = False
-        step = Step({s: Advance(f) for s, f in self._frontiers.items()}, self.context.beginning)
-        outcome = self._pipeline.run(step, self._inputs(), self._saved())
-        self._know(outcome.present.beginning)
+        advances = {s: Advance(f) for s, f in self._frontiers.items()}
+        for frame in frames:
+            stream = frame.reading.stream
+            delay = stream.delay if stream.time else -1  # past the time of arrival
+            advances[stream.name] = Advance(self._frontiers[stream.name], delay)
+        step = Step(advances, self.context.beginning)
+        outcome = self._pipeline.run(step, self._inputs(), frames, self._learned)
         for row, message in outcome.errors:
             self.context.fail(row, message)
         self._answer(outcome.answer(self._files))
 
-    def _saved(self) -> bytes:
+    @property
+    def _remote(self) -> list[RemoteInput]:
+        """The inputs whose rows are not here."""
+        assert self._position is not None
+        return [input for input in self._position.inputs if isinstance(input, RemoteInput)]
+
+    def _learned(self, outcome: Outcome) -> bytes:
+        """What a batch tells of the inputs, and what is to be known of them after a restart."""
+        self._frontiers |= outcome.present.sources
+        for input in self._remote:
+            name = input.stream.name
+            intakes = [intake for intake in outcome.intakes if intake.stream == name]
+            input.learn(self._frontiers[name], intakes)
+        self._know(outcome.present.beginning)
         assert self._position is not None
         return pickle.dumps((self._position.save(), self._frontiers))
 
@@ -99,7 +125,7 @@ class RemoteGraph(Graph):
         self.root.rows_out += len(answer)
         self._sink(answer)
 
-    def follow(self, position: Saved) -> None:
+    def follow(self, position: Position) -> None:
         self._position = position
         manifest = self._pipeline.manifest
         if manifest.driver is not None:
@@ -119,6 +145,8 @@ class RemoteGraph(Graph):
     def delivered(self) -> None:
         assert self._position is not None
         self._pipeline.note_published(pickle.dumps(self._position.save()))
+        for input in self._remote:
+            input.let_go()
 
     def save(self) -> list[State]:
         raise NotYetError(

@@ -9,21 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
 
+if TYPE_CHECKING:
+    from millstream.local.position import Position
+
 Sink = Callable[[Batch], None]
-
-
-class Saved(Protocol):
-    """What is kept and comes back."""
-
-    def save(self) -> State: ...
-
-    def restore(self, state: State) -> None: ...
 
 
 @dataclass
@@ -101,7 +96,7 @@ class Graph:
 
     # --- a round: whatever runs elsewhere than here has something to do -------------------------
 
-    def follow(self, position: Saved) -> None:
+    def follow(self, position: Position) -> None:
         """Keep the position of the query with the state; bring it to where that is."""
 
     def resume(self) -> bool:

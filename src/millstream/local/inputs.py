@@ -10,15 +10,22 @@ import numpy as np
 
 from millstream.catalog import Stream
 from millstream.local.bounded import BATCH_ROWS
-from millstream.local.graph import Vertex
+from millstream.local.graph import Graph, Vertex
 from millstream.local.held import HeldRows
 from millstream.local.inbox import Arrival, End, Inbox, Inlet
+from millstream.local.outputs import ErrorOutput, LateOutput
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, State
 from millstream.records import Records
 
 
 class Origin(Protocol):
+    """Where a query gets the rows of a stream from, as they come."""
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input: ...
+
+
+class Pusher(Protocol):
     """Who fills the queue of an input."""
 
     def attach(self, inbox: Inbox) -> Inlet: ...
@@ -47,6 +54,15 @@ class Input(ABC):
         self.heard = 0  # when something came last, by the stopwatch
         self.idle = False
 
+    def begin(self, now: int) -> None:
+        """From now on the query wants rows."""
+        self.heard = now
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody need wait for it any more."""
+        return self.ended
+
     @property
     @abstractmethod
     def ready(self) -> bool:
@@ -66,6 +82,9 @@ class Input(ABC):
 
     def detach(self) -> None:  # noqa: B027
         """Tell those who push, if any, that nobody reads any more."""
+
+    def report(self, late: LateOutput, errors: ErrorOutput) -> None:  # noqa: B027
+        """Tell of rows that were found late or bad elsewhere than here."""
 
     @property
     def patience(self) -> int | None:
@@ -126,7 +145,7 @@ class QueuedInput(Input):
     """A stream that is pushed."""
 
     def __init__(
-        self, stream: Stream, vertices: list[Vertex], origin: Origin, inbox: Inbox
+        self, stream: Stream, vertices: list[Vertex], origin: Pusher, inbox: Inbox
     ) -> None:
         super().__init__(stream, vertices)
         self._held = HeldRows() if is_held(stream, [v.node for v in vertices]) else None

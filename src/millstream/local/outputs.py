@@ -23,8 +23,9 @@ Receive: TypeAlias = Callable[[object], None]
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """A row that is in no answer. `number` counts the rows of the stream since the query began,
-    where the row could not be read; `row` has the values where it could not be evaluated."""
+    """A row that is in no answer: one of a stream that could not be read, or one that could not be
+    evaluated. `number` counts the rows of the stream since the query began, where somebody counts;
+    otherwise `row` has the values."""
 
     query: str
     message: str
@@ -33,9 +34,10 @@ class ErrorRow:
     row: Row | None = None
 
     def __str__(self) -> str:
-        if self.row is not None:
+        if self.stream is None:
             return f'query "{self.query}" failed on row {self.row}: {self.message}'
-        return f'query "{self.query}", stream "{self.stream}", row {self.number}: {self.message}'
+        row = self.number if self.row is None else self.row
+        return f'query "{self.query}", stream "{self.stream}", row {row}: {self.message}'
 
 
 def receiver(output: object, what: str, query: str) -> Receive | None:

@@ -323,7 +323,7 @@ def _input(stream: Stream, origin: Records | Origin, graph: Graph, inbox: Inbox)
     vertices = graph.sources[stream.name]
     if isinstance(origin, Records):
         return BoundedInput(stream, vertices, origin)
-    return QueuedInput(stream, vertices, origin, inbox)
+    return origin.open(stream, graph, inbox)
 
 
 def _check_timeout(timeout: object) -> None:

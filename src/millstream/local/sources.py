@@ -12,7 +12,9 @@ from typing import Any
 from millstream.catalog import Stream
 from millstream.errors import DataError, QueryError
 from millstream.instants import chronon
+from millstream.local.graph import Graph
 from millstream.local.inbox import CAPACITY, Beat, End, Inbox, Inlet
+from millstream.local.inputs import Input, QueuedInput
 from millstream.local.intake import Unreadable, is_table, typed
 from millstream.records import Checked
 
@@ -129,6 +131,9 @@ class Feed:
 
     # --- for queries -----------------------------------------------------------------------------
 
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        return QueuedInput(stream, graph.sources[stream.name], self, inbox)
+
     def attach(self, inbox: Inbox) -> Inlet:
         inlet = Inlet(self._audience.stream, inbox, self._audience.capacity)
         with self._lock:
@@ -186,6 +191,9 @@ class Reader:
         if is_table(data) or not isinstance(data, Iterable):
             return data
         return [item for item in data if not isinstance(item, Heartbeat)]
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        return QueuedInput(stream, graph.sources[stream.name], self, inbox)
 
     def attach(self, inbox: Inbox) -> Inlet:
         inlet = Inlet(self._audience.stream, inbox)

@@ -125,10 +125,8 @@ def _origins(
     session: Session, query: Query, available_now: bool
 ) -> dict[str, tuple[Stream, Records | Origin]]:
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
-    return {
-        name: (session._source_stream(name), session._origin(name, available_now))
-        for name in sorted(names)
-    }
+    known = session._origins
+    return {name: (known.stream(name), known.origin(name, available_now)) for name in sorted(names)}
 
 
 def _check_replay(origins: dict[str, tuple[Stream, Records | Origin]]) -> None:

@@ -16,7 +16,7 @@ from millstream.local.clock import Clock
 from millstream.local.delivery import Delivery
 from millstream.local.graph import Graph
 from millstream.local.inbox import Arrival, Inbox
-from millstream.local.inputs import Input, QueuedInput
+from millstream.local.inputs import BoundedInput, Input
 from millstream.local.intake import nothing
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput
 from millstream.physical.batch import NEVER, Batch
@@ -71,8 +71,12 @@ class Worker:
 
     def start(self, at_end: Callable[[], None]) -> None:
         began = self._clock.ticks()
-        for input in self.inputs:
-            input.heard = began
+        try:
+            for input in self.inputs:
+                input.begin(began)
+        except BaseException:
+            self._part()
+            raise
 
         def run() -> None:
             try:
@@ -103,14 +107,18 @@ class Worker:
                 self._round(ready)
         except BaseException as error:  # also an exit: whoever waits must hear of it
             self._fail(error)
-        self.graph.close()
-        self.stop()
-        for input in self.inputs:
-            input.detach()
+        self._part()
         try:
             self.delivery.close()
         except QueryError as error:
             self._fail(error)
+
+    def _part(self) -> None:
+        """From those who push, and from the operators."""
+        self.stop()
+        for input in self.inputs:
+            input.detach()
+        self.graph.close()
 
     def _fail(self, error: BaseException) -> None:
         """The first failure is the one to tell."""
@@ -125,7 +133,7 @@ class Worker:
                 ready = [input for input in self.inputs if input.ready]
                 if self._inbox.stopping:
                     return ready or None
-                if all(input.ended for input in self.inputs):
+                if all(input.over for input in self.inputs):
                     return None
                 until = self._due if ready else self._next_idle()
                 if until is not None and until <= self._clock.ticks():
@@ -174,6 +182,8 @@ class Worker:
     def _end_round(self) -> None:
         before = self.errors.count
         self.graph.end_round()
+        for input in self.inputs:
+            input.report(self.late, self.errors)
         self._check_errors(before)
 
     def _check_errors(self, before: int) -> None:
@@ -264,7 +274,7 @@ class Worker:
         for input in live:
             if input.idle:
                 self._bring(input, reached)
-            elif not input.stream.time and isinstance(input, QueuedInput):
+            elif not input.stream.time and not isinstance(input, BoundedInput):
                 self._bring(input, self._clock.now())
 
     def _bring(self, input: Input, frontier: int) -> None:

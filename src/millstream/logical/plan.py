@@ -134,6 +134,7 @@ class Source(Plan):
     lifetime: Lifetime = Lifetime.INSTANT
     bounded: bool = True
     arrival: bool = False
+    numbered: bool = True  # whether there is such an order
 
     input_names = ()
 

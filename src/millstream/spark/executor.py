@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint.files import LocalFiles
 from millstream.fragments.keeping import Order
 from millstream.fragments.messages import Message
+from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput
 from millstream.fragments.work import Work
 from millstream.spark.job import collected, leaves_of
@@ -26,9 +27,11 @@ class OnSpark:
     spark: SparkSession
     query: Query
 
-    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+    def run(
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+    ) -> Iterable[Message]:
         work = self.query.work
-        frame = leaves_of(self.spark, work, inputs)
+        frame = leaves_of(self.spark, work, inputs, frames, order.batch)
         for level in range(1, work.last_level + 1):
             placed = frame.repartitionById(work.places, frame["place"])
             frame = placed.mapInArrow(kept_task(self.query, level, order), frame.schema)

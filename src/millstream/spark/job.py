@@ -13,6 +13,7 @@ from millstream.fragments.messages import SCHEMA, Kind, Message, as_record, mess
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import decoded, encoded
 from millstream.fragments.progress import Step
+from millstream.fragments.reading import Frame, Reading, read_messages
 from millstream.fragments.tasks import LeafInput, Runner, Transient, leaf_messages, level_messages
 from millstream.fragments.work import Work
 from millstream.physical.batch import Batch
@@ -50,12 +51,12 @@ def collected(frame: DataFrame) -> Iterator[Message]:
     try:
         rows = frame.collect()
     except PySparkException as error:
-        raise QueryError(f"Spark could not run the batch: {_reason(error)}") from error
+        raise QueryError(f"Spark could not run the batch: {reason(error)}") from error
     return (_message(row) for row in rows)
 
 
-def _reason(error: Exception) -> str:
-    """The last line of what was raised in a worker, without the page of Java around it."""
+def reason(error: Exception) -> str:
+    """What was raised, without the page of Java around it: a worker's last line, or Spark's own."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     python = [line for line in lines if line[:1].isalpha() and ": " in line]
     return (python or lines or [type(error).__name__])[-1].strip()
@@ -65,8 +66,24 @@ def _message(row: Any) -> Message:
     return Message(row.place, row.level, Kind(row.kind), row.number, row.shard, bytes(row.payload))
 
 
-def leaves_of(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) -> DataFrame:
-    """What follows from rows that the driver has, in tasks over pieces of them."""
+def leaves_of(
+    spark: SparkSession,
+    work: Work,
+    inputs: Sequence[LeafInput],
+    frames: Sequence[Frame],
+    batch: int,
+) -> DataFrame:
+    """What follows from the rows of a batch. The first tasks are those of the session whose
+    settings hold for all of them."""
+    leaves = _own_leaves(spark, work, inputs)
+    for frame in frames:
+        leaves = leaves.union(frame_leaves(work, frame, batch))
+    return leaves
+
+
+def _own_leaves(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) -> DataFrame:
+    """What follows from rows that the driver has, in tasks over pieces of them; also of a stream
+    that has none here, so that there is a task."""
     rows = [
         {"stream": input.stream, "first": input.first + first, "payload": _packed(records)}
         for input in inputs
@@ -75,6 +92,24 @@ def leaves_of(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) -> D
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, LEAF_SCHEMA))
     tasks = min(work.places, len(rows))
     return frame.repartition(tasks).mapInArrow(_leaf_task(work), SCHEMA)
+
+
+def frame_leaves(work: Work, frame: Frame, batch: int) -> DataFrame:
+    """What follows from rows that Spark has."""
+    rows: DataFrame = frame.rows
+    return rows.mapInArrow(_reading_task(work, frame.reading, batch), SCHEMA)
+
+
+def _reading_task(work: Work, reading: Reading, batch: int) -> Task:
+    def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        for message in read_messages(work, reading, records, (batch << 40) + (part << 20)):
+            yield as_record([message])
+
+    return task
 
 
 def _pieces(records: Records, count: int) -> Iterator[tuple[int, Records]]:

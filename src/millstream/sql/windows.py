@@ -191,7 +191,7 @@ def with_arrival(plan: Plan) -> Plan | None:
     on, and so do the joins by which a query's subqueries choose or complete its rows."""
     match plan:
         case Source():
-            return replace(plan, arrival=True)
+            return replace(plan, arrival=True) if plan.numbered else None
         case Filter() | TimeWindow() | CountWindow() | PartitionedWindow() | Granularity():
             inner = with_arrival(plan.input)
             return None if inner is None else plan.with_inputs(inner)

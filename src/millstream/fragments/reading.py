@@ -1,0 +1,109 @@
+"""Rows of a stream that the driver does not have: how tasks read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.catalog import Stream
+from millstream.errors import MillstreamError
+from millstream.fragments.messages import Kind, Message
+from millstream.fragments.payload import decoded, encoded
+from millstream.fragments.tasks import LeafInput, leaf_messages
+from millstream.fragments.work import Work
+from millstream.local.intake import typed_table
+from millstream.logical.elements import Row
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch
+from millstream.records import Records
+
+UNREADABLE = "_unreadable"  # a column with the text of a row that the source could not read
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows become those of a stream. Rows that bring no time get `now`. Those that start before
+    `frontier` are late, those after `until` are not wanted yet."""
+
+    stream: Stream
+    frontier: int = NEVER
+    until: int = INFINITY
+    now: int = 0
+
+    def timed(self, records: Records) -> Records:
+        if self.stream.time:
+            return records
+        start = np.full(len(records), self.now, np.int64)
+        return Records(records.columns, start, start + 1)
+
+
+@dataclass
+class Intake:
+    """What became of the rows that a task has read, beside those that went into the query."""
+
+    stream: str
+    received: int = 0
+    refused: list[tuple[Row, str]] = field(default_factory=list)
+    _late: list[bytes] = field(default_factory=list)
+
+    def take(self, reading: Reading, table: pa.Table) -> Records:
+        """The rows of a table that go into the query."""
+        self.received += table.num_rows
+        table = self._readable(table)
+        records, bad = typed_table(reading.stream, table)
+        self.refused += [(_row(table, row.number - 1), row.message) for row in bad]
+        records = reading.timed(records)
+        late = records.start < reading.frontier
+        if late.any():
+            there = records.take(np.flatnonzero(late))
+            self._late.append(encoded(Batch.of(there.columns, there.start, there.end)))
+        wanted = ~late & (records.start <= reading.until)
+        return records if wanted.all() else records.take(np.flatnonzero(wanted))
+
+    def _readable(self, table: pa.Table) -> pa.Table:
+        """Without the rows that the source itself could not read."""
+        if UNREADABLE not in table.column_names:
+            return table
+        texts = table.column(UNREADABLE)
+        for text in texts.drop_null().to_pylist():
+            self.refused.append(((text,), "the source could not read it"))
+        return table.drop_columns([UNREADABLE]).filter(texts.is_null())
+
+    @property
+    def late(self) -> list[Records]:
+        batches = map(decoded, self._late)
+        return [Records(list(batch.columns), batch.start, batch.end) for batch in batches]
+
+
+def _row(table: pa.Table, index: int) -> Row:
+    return tuple(column[index].as_py() for column in table.columns)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows that are elsewhere, in whatever form the executor takes them."""
+
+    reading: Reading
+    rows: Any
+
+
+def read_messages(
+    work: Work, reading: Reading, records: Iterable[pa.RecordBatch], first: int
+) -> Iterator[Message]:
+    """What follows from the rows that one task reads; `first` makes its random draws its own."""
+    intake = Intake(reading.stream.name)
+
+    def inputs() -> Iterator[LeafInput]:
+        for number, record in enumerate(records):
+            taken = intake.take(reading, pa.Table.from_batches([record]))
+            yield LeafInput(reading.stream.name, taken, first + number)
+
+    try:
+        yield from leaf_messages(work, inputs())
+    except MillstreamError as error:  # to try again would not help
+        yield from work.told_everywhere(Kind.FAILURE, error)
+    yield work.told_driver(Kind.INTAKE, 0, 0, intake)

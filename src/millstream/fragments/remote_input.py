@@ -1,0 +1,165 @@
+"""A stream whose rows are elsewhere: the driver is handed batches, which it only sends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from millstream.catalog import Stream
+from millstream.fragments.reading import Frame, Intake, Reading
+from millstream.local.bounded import BATCH_ROWS
+from millstream.local.graph import Vertex
+from millstream.local.inbox import Arrival, End, Inbox
+from millstream.local.inputs import Input
+from millstream.local.intake import nothing
+from millstream.local.outputs import ErrorOutput, LateOutput
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, State
+from millstream.records import Records
+
+
+class Supplier(Protocol):
+    """Who hands over the batches of a stream, one after the other, from a thread of its own."""
+
+    def begin(self, input: RemoteInput) -> None:
+        """From what follows the batch that has the input's `mark`; None: from the beginning."""
+
+    def stop(self) -> None: ...
+
+
+@dataclass
+class Handed:
+    """A batch that waits for its answers; `mark` tells it from others, also after a restart."""
+
+    rows: Any
+    mark: Any
+    answered: bool = False
+
+
+class RemoteInput(Input):
+    def __init__(
+        self, stream: Stream, vertices: list[Vertex], supplier: Supplier, inbox: Inbox
+    ) -> None:
+        super().__init__(stream, vertices)
+        self.mark: Any = None  # of the last batch that was taken
+        self._supplier = supplier
+        self._inbox = inbox
+        self._waiting: Handed | None = None
+        self._taken: Handed | None = None
+        self._end: End | None = None
+        self._closed = self._gone = self._run_dry = False
+        self._intakes: list[Intake] = []
+        self._now = 0
+
+    # --- for the supplier ------------------------------------------------------------------------
+
+    def hand(self, rows: Any, mark: Any) -> bool:
+        """Hand over a batch, and wait until it is answered; False: it never will be."""
+        handed = Handed(rows, mark)
+
+        def is_over() -> bool:
+            dropped = self._closed and self._taken is not handed
+            return handed.answered or dropped or self._gone
+
+        with self._inbox.lock:
+            if not self._closed:
+                self._waiting = handed
+                self._inbox.work.notify_all()
+                self._inbox.room.wait_for(is_over)
+            return handed.answered
+
+    def end(self, failure: Exception | None = None) -> None:
+        """Nothing follows."""
+        with self._inbox.lock:
+            self._end = End(failure)
+            self._inbox.work.notify_all()
+
+    def run_dry(self) -> None:
+        """Nothing follows that is there now."""
+        with self._inbox.lock:
+            self._run_dry = True
+            self._inbox.work.notify_all()
+
+    # --- for the worker --------------------------------------------------------------------------
+
+    def begin(self, now: int) -> None:
+        super().begin(now)
+        if not self.ended:
+            self._supplier.begin(self)
+
+    @property
+    def ready(self) -> bool:
+        if self._closed or self.ended:
+            return False
+        return self._waiting is not None or self._end is not None
+
+    @property
+    def over(self) -> bool:
+        return super().over or (self._run_dry and self._waiting is None)
+
+    @property
+    def queued(self) -> int:
+        """Nobody knows."""
+        return 0
+
+    def take(self, limit: int = BATCH_ROWS) -> Arrival:
+        with self._inbox.lock:
+            self._taken, self._waiting = self._waiting, None
+            if self._taken is not None:
+                self.mark = self._taken.mark
+                return Arrival(nothing(self.stream))
+            return Arrival(nothing(self.stream), end=self._end)
+
+    def timed(self, records: Records, now: int) -> Records:
+        self._now = now
+        return records
+
+    def close(self) -> None:
+        self._closed = True
+        self._inbox.room.notify_all()
+
+    def detach(self) -> None:
+        with self._inbox.lock:
+            self._closed = self._gone = True
+            self._inbox.room.notify_all()
+        self._supplier.stop()
+
+    def save(self) -> State:
+        return super().save() | {"mark": self.mark}
+
+    def report(self, late: LateOutput, errors: ErrorOutput) -> None:
+        intakes, self._intakes = self._intakes, []
+        for intake in intakes:
+            for row, message in intake.refused:
+                errors.add(message, stream=intake.stream, row=row)
+            for records in intake.late:
+                late.add(self.stream, records)
+
+    # --- for the graph ---------------------------------------------------------------------------
+
+    def frame(self, has_late: bool) -> Frame | None:
+        """What was taken in this round; rows are late only where a query has state."""
+        if self._taken is None:
+            return None
+        late_before = self.frontier if has_late else NEVER
+        reading = Reading(self.stream, late_before, INFINITY, max(self.frontier, self._now))
+        return Frame(reading, self._taken.rows)
+
+    def learn(self, frontier: int, intakes: Iterable[Intake]) -> None:
+        """What became of the batch, before that is kept for ever."""
+        self.frontier = frontier
+        for intake in intakes:
+            self._intakes.append(intake)
+            late = sum(map(len, intake.late))
+            self.received += intake.received
+            self.bad += len(intake.refused)
+            self.late += late
+            self.admitted += intake.received - len(intake.refused) - late
+
+    def let_go(self) -> None:
+        """The answers are where they belong."""
+        with self._inbox.lock:
+            if self._taken is not None:
+                self._taken.answered, self._taken = True, None
+                self._inbox.room.notify_all()

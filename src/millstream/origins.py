@@ -1,0 +1,145 @@
+"""Where the rows of streams come from: memory, programs that push, connectors, and Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from millstream.catalog import Stream
+from millstream.connectors.registry import BUILT_IN, SOURCES
+from millstream.data import is_spark_frame
+from millstream.errors import DataError, MillstreamError, QueryError, did_you_mean
+from millstream.local.intake import all_records
+from millstream.local.sources import Feed, Reader
+from millstream.names import Name
+from millstream.records import Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from millstream.local.inputs import Origin
+    from millstream.session import Session
+
+Connect = Callable[..., Any]
+Held: TypeAlias = "Records | Feed | Reader | DataFrame"
+
+
+class Origins:
+    """What a session knows of its streams' rows."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._held: dict[str, Held] = {}
+        self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None]] = {
+            name: (connect, None) for name, connect in BUILT_IN.items()
+        }
+
+    def hold(self, stream: str, held: Held) -> None:
+        """The rows of a stream, or who brings them."""
+        self._held[stream] = held
+
+    def drop(self, stream: str) -> None:
+        held = self._held.pop(stream, None)
+        if isinstance(held, Feed):
+            held.close()
+
+    def add_connector(
+        self, name: str, connect: Connect, decode: Callable[[Any], Any] | None
+    ) -> None:
+        self._connectors[name.lower()] = connect, decode
+
+    def stream(self, name: str) -> Stream:
+        stream = self._session.catalog.stream(Name(name, quoted=True))
+        assert isinstance(stream, Stream)
+        return stream
+
+    # --- all that there is -----------------------------------------------------------------------
+
+    def records(self, names: Iterable[str]) -> dict[str, Records]:
+        """All rows of streams that end."""
+        return {name: self._records(name) for name in names}
+
+    def _records(self, name: str) -> Records:
+        stream, held = self.stream(name), self._held.get(name)
+        if isinstance(held, Records):
+            return held
+        if isinstance(held, Feed):
+            raise QueryError(
+                f'stream "{name}" is pushed by a program and has no beginning and no end',
+                help="start the query: query.start(sink)",
+            )
+        reader = held if isinstance(held, Reader) else self._connected(stream, available_now=True)
+        try:
+            records = all_records(stream, reader.all_items())
+        except MillstreamError:
+            raise
+        except Exception as error:  # whatever the connector raises is told as the stream's error
+            raise DataError(f'stream "{name}" cannot be read: {error}') from error
+        if held is not None:  # an iterator can be read once
+            self._held[name] = records
+        return records
+
+    def frame(self, name: str) -> DataFrame | None:
+        """All rows of a stream that Spark reads; None if it does not."""
+        from millstream.spark.sources import whole_frame
+
+        held = self._held.get(name)
+        if held is None and self.is_read_by_spark(self.stream(name)):
+            return whole_frame(self._session.spark, self.stream(name))
+        if not is_spark_frame(held):
+            return None
+        if held.isStreaming:  # type: ignore[union-attr]
+            raise QueryError(
+                f'stream "{name}" is a streaming DataFrame and has no end',
+                help='start the query, perhaps with trigger="available_now"',
+            )
+        return held  # type: ignore[return-value]
+
+    # --- as it comes -----------------------------------------------------------------------------
+
+    def origin(self, name: str, available_now: bool = False) -> Records | Origin:
+        """Where a started query gets the rows from: one connection of its own for each, unless the
+        rows are there or are pushed."""
+        stream, held = self.stream(name), self._held.get(name)
+        if isinstance(held, Records | Feed | Reader):
+            return held
+        if held is None and not self.is_read_by_spark(stream):
+            return self._connected(stream, available_now)
+        from millstream.spark.sources import follows, stream_frame
+        from millstream.spark.streams import SparkStream
+
+        if held is not None:
+            return SparkStream(held, not held.isStreaming, available_now)
+        assert stream.connector is not None
+        frame = stream_frame(self._session.spark, stream)
+        return SparkStream(frame, not follows(stream.connector), available_now)
+
+    def is_read_by_spark(self, stream: Stream) -> bool:
+        """Whether a declared stream is one of Spark's formats: on Spark those that it knows better,
+        and all that nobody else knows."""
+        if stream.connector is None or self._session.engine != "spark":
+            return False
+        from millstream.spark.sources import PREFERRED
+
+        name = stream.connector.name.text.lower()
+        own = self._connectors.get(name)
+        return own is None or (own[0] is BUILT_IN.get(name) and name in PREFERRED)
+
+    def _connected(self, stream: Stream, available_now: bool) -> Reader:
+        assert stream.connector is not None
+        connector = stream.connector.name.text
+        found = self._connectors.get(connector.lower())
+        if found is None and connector.lower() in SOURCES:
+            source = SOURCES[connector.lower()](stream)
+            read = source.available if available_now else source.live
+            return Reader(stream, read, replays=source.replays)
+        if found is None:
+            raise QueryError(
+                f'stream "{stream.name}" cannot be read: connector "{connector}" does not exist',
+                help=did_you_mean(connector, [*self._connectors, *SOURCES])
+                or "register it with session.source(name, connect, decode)",
+            )
+        connect, decode = found
+        call = partial(connect, *stream.connector.values, **dict(stream.connector.options))
+        return Reader(stream, call, decode)

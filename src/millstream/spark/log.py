@@ -1,0 +1,125 @@
+"""Spark's own log of a streaming query, which ours overrules.
+
+Spark notes the range of each batch before it gives it (`offsets/<id>`), and that it was done after
+it (`commits/<id>`); sources of files also note which files belong to which offset
+(`sources/<n>/<offset>`). It never forces any of this to the disk. So what it says of a batch is
+kept in our manifest, the *mark* of the batch, and when a query starts again its log is brought to
+what the manifest says: batches after it were never answered and are read again, what is missing or
+damaged is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from millstream.checkpoint.files import CheckpointError
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A batch as Spark knows it. `files` has the end of its log by name, as far as it is short;
+    `digests` tells of all that is needed."""
+
+    batch: int
+    files: dict[str, str]
+    digests: dict[str, str]
+
+    @property
+    def range(self) -> str:
+        """Up to where the batch goes, which says what is in it."""
+        return self.files[f"offsets/{self.batch}"]
+
+
+class SparkLog:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def mark(self, batch: int) -> Mark:
+        """What Spark has noted of a batch that it is about to give."""
+        names = ["metadata", *(f"offsets/{id}" for id in (batch - 1, batch) if id >= 0)]
+        files = {name: (self.folder / name).read_text() for name in names}
+        digests = {}
+        for name in self._source_logs(files[f"offsets/{batch}"]):
+            text = (self.folder / name).read_text()
+            digests[name] = _digest(text)
+            if not name.endswith(".compact"):
+                files[name] = text
+        return Mark(batch, files, digests)
+
+    def _source_logs(self, offsets: str) -> Iterator[str]:
+        """The logs of sources of files, from the last that has all before it."""
+        for source, offset in enumerate(offsets.splitlines()[2:]):
+            reached = _log_offset(offset)
+            for number in range(reached, -1, -1):
+                name = f"sources/{source}/{number}"
+                if (self.folder / f"{name}.compact").exists():
+                    yield f"{name}.compact"
+                    break
+                if (self.folder / name).exists():
+                    yield name
+
+    def bring_to(self, mark: Mark | None) -> None:
+        """Make the log say that the batch of the mark was the last, and done."""
+        if mark is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        self._forget_after(mark)
+        for name, text in mark.files.items():
+            self._write(name, text)
+        for id in (mark.batch - 1, mark.batch):
+            if f"offsets/{id}" in mark.files:
+                self._write(f"commits/{id}", self._commit(id, mark.files[f"offsets/{id}"]))
+        for name, digest in mark.digests.items():
+            path = self.folder / name
+            if not path.exists() or _digest(path.read_text()) != digest:
+                raise CheckpointError(
+                    f'Spark\'s list of the files that were read, "{path}", is missing or damaged',
+                    help="restore the checkpoint's folder, or start the query with a new one",
+                )
+
+    def _forget_after(self, mark: Mark) -> None:
+        for path in [*self.folder.glob("offsets/*"), *self.folder.glob("commits/*")]:
+            if not path.name.isdigit() or int(path.name) > mark.batch:
+                path.unlink()
+        reached = map(_log_offset, mark.range.splitlines()[2:])
+        for source, last in enumerate(reached):
+            for path in self.folder.glob(f"sources/{source}/*"):
+                number = path.name.removesuffix(".compact")
+                if not number.isdigit() or int(number) > last:
+                    path.unlink()
+
+    def _commit(self, id: int, offsets: str) -> str:
+        """That a batch was done, in Spark's words if they are there."""
+        try:
+            text = (self.folder / f"commits/{id}").read_text()
+            version, told = text.splitlines()[:2]
+            if version == "v1" and "nextBatchWatermarkMs" in json.loads(told):
+                return text
+        except (OSError, ValueError):
+            pass
+        watermark = json.loads(offsets.splitlines()[1]).get("batchWatermarkMs", 0)
+        return f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+        path.write_text(text)
+
+
+def _log_offset(offset: str) -> int:
+    """The number in the offset of a source of files; -1 for other sources."""
+    try:
+        told = json.loads(offset)
+    except ValueError:
+        return -1
+    return int(told.get("logOffset", -1)) if isinstance(told, dict) else -1
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,126 @@
+"""Streams that Spark reads: each is a streaming query of its own, whose batches are handed over."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.catalog import Stream
+from millstream.checkpoint.files import CheckpointError
+from millstream.errors import QueryError
+from millstream.fragments.remote import RemoteGraph
+from millstream.fragments.remote_input import RemoteInput
+from millstream.local.graph import Graph
+from millstream.local.inbox import Inbox
+from millstream.spark.job import reason
+from millstream.spark.log import Mark, SparkLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LOOK = "100 milliseconds"  # between two looks for something new
+
+
+@dataclass(frozen=True)
+class SparkStream:
+    """A stream that is a frame of Spark's. One that is bounded is read once and ends. Of others
+    `available_now` reads what is there."""
+
+    frame: DataFrame
+    bounded: bool
+    available_now: bool = False
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> RemoteInput:
+        assert isinstance(graph, RemoteGraph)
+        vertices = graph.sources[stream.name]
+        if not self.frame.isStreaming:
+            return RemoteInput(stream, vertices, _Whole(self.frame), inbox)
+        folder = graph.folder / "spark" / stream.name
+        return RemoteInput(stream, vertices, _Batches(self, folder), inbox)
+
+
+class _Whole:
+    """A frame that is all there is, as one batch."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def begin(self, input: RemoteInput) -> None:
+        def run() -> None:
+            if input.mark is not None or input.hand(self._frame, True):
+                input.end()
+
+        threading.Thread(target=run, name="millstream frame", daemon=True).start()
+
+    def stop(self) -> None:
+        pass
+
+
+class _Batches:
+    """The batches of a streaming frame, in Spark's numbers."""
+
+    def __init__(self, stream: SparkStream, folder: Path) -> None:
+        self._stream = stream
+        self._log = SparkLog(folder)
+        self._stopping = False
+        self._query: StreamingQuery | None = None
+
+    def begin(self, input: RemoteInput) -> None:
+        self._log.bring_to(input.mark)
+        writer = self._stream.frame.writeStream.foreachBatch(self._handing(input))
+        writer = writer.option("checkpointLocation", str(self._log.folder))
+        if self._stream.bounded or self._stream.available_now:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=_LOOK)
+        self._query = writer.start()
+        watcher = threading.Thread(
+            target=self._watch, args=(self._query, input), name="millstream frames", daemon=True
+        )
+        watcher.start()
+
+    def _handing(self, input: RemoteInput) -> Any:
+        def hand(frame: DataFrame, id: int) -> None:
+            mark = self._log.mark(id)
+            _check_next(input.mark, mark)
+            if not input.hand(frame, mark):
+                _sleep_until_stopped(frame)
+
+        return hand
+
+    def _watch(self, query: StreamingQuery, input: RemoteInput) -> None:
+        """Tell when there is nothing more."""
+        try:
+            query.awaitTermination()
+        except Exception as error:  # whatever Spark raises ends the stream
+            input.end(None if self._stopping else QueryError(reason(error)))
+        else:
+            if self._stream.bounded:
+                input.end()
+            else:
+                input.run_dry()
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self._query is not None:
+            self._query.stop()
+
+
+def _check_next(before: Mark | None, mark: Mark) -> None:
+    """Batches follow each other: the log was brought to where the last one is."""
+    if mark.batch != (0 if before is None else before.batch + 1):
+        raise CheckpointError(
+            f"Spark gives batch {mark.batch} after {'none' if before is None else before.batch}",
+            help="restore the checkpoint's folder, or start the query with a new one",
+        )
+
+
+def _sleep_until_stopped(frame: DataFrame) -> None:
+    """The batch will not be answered, so Spark must not note that it was done. This runs in the
+    thread of Spark's query, which is interrupted when that is stopped."""
+    jvm = frame.sparkSession.sparkContext._jvm
+    while jvm is not None:
+        jvm.java.lang.Thread.sleep(60_000)
