@@ -148,6 +148,12 @@ class RemoteGraph(Graph):
         for input in self._remote:
             input.let_go()
 
+    @property
+    def state_bytes(self) -> int:
+        """That of the files: shards as they once were, and what they took in since then."""
+        shards = self._pipeline.manifest.shards.values()
+        return sum(ref.length for shard in shards for ref in shard.refs())
+
     def save(self) -> list[State]:
         raise NotYetError(
             "a query on Spark or with a checkpoint cannot tell yet what holds and has no end known",

@@ -112,6 +112,11 @@ class Graph:
     def close(self) -> None:
         """Nothing more will be pushed."""
 
+    @property
+    def state_bytes(self) -> int:
+        """The size of what the operators keep."""
+        return sum(vertex.operator.nbytes for vertex in self.walk())
+
     def save(self) -> list[State]:
         return [vertex.operator.save() for vertex in self.vertices]
 

@@ -278,6 +278,12 @@ class Running:
         )
 
     @property
+    def state_bytes(self) -> int:
+        """The size of what the query keeps; waits for the batch that is being worked on."""
+        with self._worker.working:
+            return self._worker.graph.state_bytes
+
+    @property
     def metrics(self) -> metrics.Metrics:
         """Waits for the batch that is being worked on."""
         domain = self._form.domain
