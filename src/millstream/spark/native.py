@@ -1,0 +1,154 @@
+"""Bound expressions as Spark SQL, where Spark gives exactly the same value for every row.
+
+An expression that may fail is never given to Spark: here a row that fails goes to the errors of the
+query, while there it would end the job. The texts are for sessions whose time zone is UTC and
+whose mode is ANSI, as those of `starting.for_batches` are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millstream import types
+from millstream.logical.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    conjunction,
+    conjuncts,
+    nullable,
+)
+from millstream.logical.functions import to_string
+from millstream.spark.native_calls import rule_of
+from millstream.spark.native_safety import cast_is_safe, folded, non_failing
+from millstream.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FIRST_TIMESTAMP,
+    INT,
+    LAST_TIMESTAMP,
+    MICROS_PER_DAY,
+    REAL,
+    STRING,
+    TIMESTAMP,
+    is_floating,
+)
+
+# What Spark calls a column, by its qualifier and name.
+Names: TypeAlias = Mapping[tuple[str, str], str]
+
+
+class _NotNativeError(Exception):
+    """Part of the expression is nothing that Spark does as we do."""
+
+
+def spark_sql(expression: Expression, columns: Names) -> str | None:
+    """The expression in Spark's SQL, or None if Spark might give another value, or fail."""
+    expression = folded(expression)
+    if not non_failing(expression):
+        return None
+    try:
+        text: str = _translated(expression, columns).sql(dialect="spark")
+    except _NotNativeError:
+        return None
+    return None if "${" in text else text  # Spark would put the value of a setting there
+
+
+def native_conjuncts(condition: Expression, columns: Names) -> tuple[list[str], Expression | None]:
+    """What Spark can take of a condition, and what remains to be asked of the rows that it keeps.
+
+    No row is lost that the condition would fail for: a part is never taken past one before it that
+    may fail; and past one after it, it keeps the rows where it is NULL too, since the condition
+    goes on there to what fails. Such a part remains.
+    """
+    parts = conjuncts(condition)
+    taken: list[str] = []
+    rest: list[Expression] = []
+    for number, part in enumerate(parts):
+        fails_later = not all(map(non_failing, parts[number + 1 :]))
+        text = spark_sql(part, columns)
+        if text is None or not all(map(non_failing, rest)):
+            rest.append(part)
+        elif fails_later and nullable(part):
+            taken.append(f"({text}) IS NOT FALSE")
+            rest.append(part)
+        else:
+            taken.append(text)
+    return taken, conjunction(rest)
+
+
+def _translated(expression: Expression, columns: Names) -> exp.Expression:
+    match expression:
+        case Column(key=key):
+            return exp.column(exp.to_identifier(columns[key], quoted=True))
+        case Literal(value=value, type=type):
+            return _literal(value, type)
+        case Cast(operand=operand, type=type) if _casts_alike(operand, type):
+            return exp.Cast(this=_translated(operand, columns), to=_type(type))
+        case Call(function=function, arguments=arguments):
+            rule = rule_of(function)
+            if rule is not None and rule.holds(expression):
+                return rule.build(*(_translated(argument, columns) for argument in arguments))
+    raise _NotNativeError
+
+
+# --- literals and casts -----------------------------------------------------------------------
+
+
+def _literal(value: Any, type: pa.DataType) -> exp.Expression:
+    if not types.is_atomic(type):
+        raise _NotNativeError
+    if value is None:
+        return exp.Cast(this=exp.Null(), to=_type(type))
+    if type == BOOLEAN:
+        return exp.Boolean(this=value)
+    if type == INT:
+        return exp.Literal.number(value)
+    if type == STRING:
+        return exp.Literal.string(value)
+    if type == BINARY:
+        return exp.HexString(this=value.hex())
+    number = exp.Literal.number(value) if type == BIGINT else None
+    return exp.Cast(this=number or _text(value, type), to=_type(type))
+
+
+def _text(value: Any, type: pa.DataType) -> exp.Expression:
+    """The text of a value, which Spark reads back."""
+    if type in (DATE, TIMESTAMP):
+        micros = value * MICROS_PER_DAY if type == DATE else value
+        if not FIRST_TIMESTAMP <= micros <= LAST_TIMESTAMP:
+            raise _NotNativeError
+    return exp.Literal.string(to_string(value, type) + ("Z" if type == TIMESTAMP else ""))
+
+
+def _type(type: pa.DataType) -> exp.DataType:
+    """TIMESTAMP by its full name, whatever a session means by the short one."""
+    name = types.sql_name(type)
+    return exp.DataType.build("TIMESTAMP_LTZ" if type == TIMESTAMP else name, dialect="spark")
+
+
+def _casts_alike(operand: Expression, target: pa.DataType) -> bool:
+    """Whether Spark gives the same value; also of a TRY_CAST, if there is nothing to try.
+
+    It does not for floats as text, which depends on the version of Java; for floats made of numbers
+    with more digits than they hold, which it rounds once where we round twice; and for bytes that
+    are no text.
+    """
+    source = operand.type
+    plain = types.is_atomic(target) and (types.is_atomic(source) or source == types.NULL)
+    if not plain or not cast_is_safe(operand, target):
+        return False
+    if target == STRING:
+        return not is_floating(source) and source != BINARY
+    if target == REAL:
+        return source in (INT, DOUBLE, BOOLEAN)
+    return bool(target != DOUBLE or source != TIMESTAMP)

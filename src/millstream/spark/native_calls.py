@@ -1,0 +1,200 @@
+"""The functions that Spark computes exactly as we do, and how they are written there.
+
+What is not here is not here for a reason: the case of letters follows another version of Unicode,
+logarithms and sines differ in the last bit, regular expressions are of another kind, and a DOUBLE
+has other digits as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import NamedTuple
+
+import pyarrow as pa
+from sqlglot import exp
+
+from millstream.logical.expressions import Call
+from millstream.spark.native_ranges import Range, value_range
+from millstream.types import is_atomic, is_decimal, is_floating, is_integral, is_numeric
+
+Build = Callable[..., exp.Expression]
+
+
+class Rule(NamedTuple):
+    """How a call is written, of those calls for which `holds` is true."""
+
+    build: Build
+    holds: Callable[[Call], bool] = lambda call: True
+
+
+# --- how calls are written --------------------------------------------------------------------
+
+_SELF_CONTAINED = (
+    *(exp.Column, exp.Literal, exp.HexString, exp.Boolean, exp.Null, exp.Paren, exp.Func),
+)
+
+
+def bracketed(part: exp.Expression) -> exp.Expression:
+    """In brackets, unless nothing around it can tear it apart."""
+    alone = isinstance(part, _SELF_CONTAINED) and not isinstance(part, exp.Binary)
+    return part if alone else exp.Paren(this=part)
+
+
+def _operator(kind: type[exp.Binary]) -> Build:
+    def build(*operands: exp.Expression) -> exp.Expression:
+        return reduce(lambda a, b: kind(this=a, expression=b), map(bracketed, operands))
+
+    return build
+
+
+def _prefix(kind: type[exp.Unary]) -> Build:
+    return lambda operand: kind(this=bracketed(operand))
+
+
+def _function(name: str) -> Build:
+    return lambda *arguments: exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _is_null(operand: exp.Expression) -> exp.Expression:
+    return exp.Is(this=bracketed(operand), expression=exp.Null())
+
+
+def _in(value: exp.Expression, *items: exp.Expression) -> exp.Expression:
+    return exp.In(this=bracketed(value), expressions=list(items))
+
+
+def _case(*parts: exp.Expression) -> exp.Expression:
+    branches = zip(parts[::2], parts[1::2], strict=False)
+    return exp.Case(
+        ifs=[exp.If(this=condition, true=value) for condition, value in branches],
+        default=parts[-1] if len(parts) % 2 else None,
+    )
+
+
+def _like(text: exp.Expression, pattern: exp.Expression, *escape: exp.Expression) -> exp.Expression:
+    like = exp.Like(this=bracketed(text), expression=pattern)
+    return exp.Escape(this=like, expression=escape[0]) if escape else like
+
+
+def _trim(position: str, *parts: exp.Expression) -> exp.Expression:
+    if len(parts) == 1:
+        parts = (exp.Literal.string(" "), *parts)
+    characters, text = parts
+    return exp.Trim(this=text, expression=characters, position=position)
+
+
+def _extract_second(time: exp.Expression) -> exp.Expression:
+    return exp.Extract(this=exp.var("SECOND"), expression=time)
+
+
+# --- for which types --------------------------------------------------------------------------
+
+
+def _of(*kinds: Callable[[pa.DataType], bool]) -> Callable[[Call], bool]:
+    """Of arguments that are all of such types."""
+    return lambda call: all(any(kind(a.type) for kind in kinds) for a in call.arguments)
+
+
+_PLAIN = _of(is_atomic)
+
+
+def _hashes_alike(type: pa.DataType) -> bool:
+    """A long list becomes a hash set in Spark, in which 0.0 and -0.0 are two."""
+    return is_atomic(type) and not is_floating(type)
+
+
+def _has_near_positions(call: Call) -> bool:
+    """Far from the text Spark adds position and length with an overflow."""
+    return all(value_range(position).within(_NEAR) for position in call.arguments[1:])
+
+
+_NEAR = Range(-(2**30), 2**30)
+
+
+def _is_unary(call: Call) -> bool:
+    return len(call.arguments) == 1
+
+
+# --- the table --------------------------------------------------------------------------------
+
+_ANY_TYPE: dict[str, Build] = {
+    "case": _case,
+    "is null": _is_null,
+    **{name: _function(name.upper()) for name in ("if", "nvl2", "coalesce", "array")},
+    "size": _function("ARRAY_SIZE"),
+}
+
+_OF_ONE_PLAIN_TYPE: dict[str, Build] = {
+    "=": _operator(exp.EQ),
+    "<>": _operator(exp.NEQ),
+    "<": _operator(exp.LT),
+    "<=": _operator(exp.LTE),
+    ">": _operator(exp.GT),
+    ">=": _operator(exp.GTE),
+    "<=>": _operator(exp.NullSafeEQ),
+    **{name: _function(name.upper()) for name in ("nullif", "greatest", "least")},
+}
+
+_LOGIC: dict[str, Build] = {
+    "and": _operator(exp.And),
+    "or": _operator(exp.Or),
+    "not": _prefix(exp.Not),
+}
+
+_ARITHMETIC: dict[str, Build] = {
+    "+": _operator(exp.Add),
+    "-": _operator(exp.Sub),
+    "*": _operator(exp.Mul),
+    "negate": _prefix(exp.Neg),
+    "abs": _function("ABS"),
+}
+
+_NAMED = [
+    *("sqrt", "sign", "isnan"),
+    *("concat", "concat_ws", "length", "left", "right", "btrim", "replace"),
+    *("startswith", "endswith", "contains", "translate", "reverse", "ascii", "chr", "split_part"),
+    *("md5", "sha2", "crc32"),
+    *("year", "quarter", "month", "day", "weekday", "dayofweek", "dayofyear", "weekofyear"),
+    *("hour", "minute", "second", "unix_seconds", "unix_millis", "unix_micros"),
+    *("timestamp_seconds", "timestamp_millis", "timestamp_micros", "datediff", "date_add"),
+    *("date_sub", "array_contains"),
+]
+
+_WRITTEN_DIFFERENTLY: dict[str, Build] = {
+    "||": _function("CONCAT"),
+    "position": _function("LOCATE"),
+    "like": _like,
+    "trim": partial(_trim, "BOTH"),
+    "ltrim": partial(_trim, "LEADING"),
+    "rtrim": partial(_trim, "TRAILING"),
+    "extract_second": _extract_second,
+    "to_date": lambda date: date,
+}
+
+CALLS: dict[str, Rule] = {
+    **{name: Rule(build) for name, build in (_ANY_TYPE | _LOGIC | _WRITTEN_DIFFERENTLY).items()},
+    **{name: Rule(_function(name.upper())) for name in _NAMED},
+    **{name: Rule(build, _PLAIN) for name, build in _OF_ONE_PLAIN_TYPE.items()},
+    **{name: Rule(build, _of(is_numeric)) for name, build in _ARITHMETIC.items()},
+    "substring": Rule(_function("SUBSTRING"), _has_near_positions),
+    "in": Rule(_in, _of(_hashes_alike)),
+    "/": Rule(_operator(exp.Div), _of(is_floating)),
+    "%": Rule(_operator(exp.Mod), _of(is_integral, is_floating)),
+    "div": Rule(_operator(exp.IntDiv), _of(is_integral)),
+    "ceil": Rule(_function("CEIL"), _of(is_integral, is_decimal)),
+    "floor": Rule(_function("FLOOR"), _of(is_integral, is_decimal)),
+    "round": Rule(
+        _function("ROUND"), lambda call: is_decimal(call.type) and not call.arguments[1:]
+    ),
+}
+
+
+def rule_of(function: str) -> Rule | None:
+    if function.startswith("."):
+        return Rule(partial(_field, function[1:]))
+    return CALLS.get(function)
+
+
+def _field(name: str, struct: exp.Expression) -> exp.Expression:
+    return exp.Dot(this=bracketed(struct), expression=exp.to_identifier(name, quoted=True))
