@@ -1,0 +1,111 @@
+"""However often a query is killed, its sink has each row of the answer once.
+
+The usual run kills a few times; MILLSTREAM_KILLS=30 kills so often.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.dataset
+import pytest
+
+import millstream as ms
+from checkpoint import killed_query
+from checkpoint.test_kills import elements, last_manifest
+from connectors.sinks import killed_insert
+from millstream.fragments.remote import RemoteGraph
+from millstream.local import worker
+
+pytestmark = pytest.mark.xdist_group("postgres")
+
+KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 3)
+
+
+def killed(folder: Path, *arguments: str) -> None:
+    """Start the query and kill it, again and again; then let it come to its end."""
+    random = Random(KILLS)
+    command = [sys.executable, killed_insert.__file__, str(folder), *arguments]
+    tests = str(Path(killed_query.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
+    for _ in range(KILLS):
+        before = last_manifest(folder)
+        process = subprocess.Popen(command, env=environment)
+        while process.poll() is None and last_manifest(folder) == before:
+            time.sleep(0.005)
+        time.sleep(random.uniform(0, 0.1))
+        process.kill()
+        process.wait()
+    subprocess.run(command, check=True, env=environment)
+
+
+def check(rows: list[dict[str, Any]]) -> None:
+    session = ms.Session(engine="local")
+    session.source("slow", lambda factor: killed_query.rows(factor, 0))
+    expected = session.sql(killed_query.SQL).run().to_pylist()
+    assert elements(rows) == elements(expected)
+    assert max(Counter(map(repr, rows)).values()) == 1
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_folder(kind: str, tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    killed(tmp_path, kind, f"path={answers}")
+    assert all(name.startswith(("batch-", "_")) for name in os.listdir(answers))
+    assert len(os.listdir(answers)) > KILLS, "it is killed within its work"
+    check(pyarrow.dataset.dataset(answers, format=kind).to_table().to_pylist())
+
+
+def test_postgres(url: str, tmp_path: Path) -> None:
+    import psycopg
+    from psycopg.rows import dict_row
+
+    killed(tmp_path, "postgres", f"url={url}", "table=answers")
+    with psycopg.connect(url, row_factory=dict_row) as database:
+        check(database.execute("SELECT * FROM answers").fetchall())
+
+
+@pytest.mark.parametrize("kind", ["parquet", "postgres"])
+def test_every_batch_is_given_twice(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worst that can be: again and again all is lost after the sink has its batch, and before
+    that is noted."""
+    sink = ms.sink("parquet", path=str(tmp_path / "answers"))
+    if kind == "postgres":
+        sink = ms.sink("postgres", url=request.getfixturevalue("url"), table="answers")
+    session = ms.Session()
+    session.stream("S", [{"t": i, "x": i % 3} for i in range(100_000)], time="t")
+    query = session.sql("SELECT x, COUNT(*) AS n FROM S WINDOW(RANGE 9) GROUP BY x")
+    delivered, notes = RemoteGraph.delivered, [0]
+
+    def lost(self: RemoteGraph) -> None:
+        """What a new start delivers again is noted, what follows is not."""
+        notes.append(notes.pop() + 1)
+        if notes[0] == 2:
+            raise ConnectionAbortedError
+        delivered(self)
+
+    monkeypatch.setattr(RemoteGraph, "delivered", lost)
+    monkeypatch.setattr(worker, "ROUND_ROWS", 1)  # so that there are several batches
+    attempts = 0
+    running = query.start(sink, checkpoint=str(tmp_path / "checkpoint"))
+    while not running._worker.done.wait(60) or running.exception is not None:
+        attempts, notes[0] = attempts + 1, 0
+        running = query.start(sink, checkpoint=str(tmp_path / "checkpoint"))
+    assert attempts > 3
+    if kind == "parquet":
+        found = pyarrow.dataset.dataset(tmp_path / "answers").to_table().num_rows
+    else:
+        import psycopg
+
+        with psycopg.connect(request.getfixturevalue("url")) as database:
+            (found,) = database.execute("SELECT count(*) FROM answers").fetchone() or (0,)
+    assert found == query.run().num_rows
