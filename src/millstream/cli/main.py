@@ -1,86 +1,258 @@
-"""The command line: `millstream explain FILE.sql`.
+"""The command line: `millstream COMMAND …`.
 
 stdout carries data, stderr everything else. Exit 0: fine, 1: the query's fault, 2: usage, 3: ours.
+Each command loads what it needs when it runs, so that help is there at once.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
+import signal
 import sys
-import warnings
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from traceback import extract_tb
+from typing import Annotated, Any
+
+import typer
 
 from millstream.errors import MillstreamError
 
 _EXAMPLES = """\
+\b
 examples:
-  millstream explain auction.sql
-  millstream explain --format json auction.sql
+  millstream demo
+  millstream run auction.sql --engine local --format json
+  millstream explain --physical auction.sql
 """
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help without rich: it takes longer to load than all the rest
+    help="Continuous SQL queries whose answers are exactly right at every instant.",
+    epilog=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Engine(StrEnum):
+    SPARK = "spark"
+    LOCAL = "local"
+    REFERENCE = "reference"
+
+
+class LiveEngine(StrEnum):
+    SPARK = "spark"
+    LOCAL = "local"
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+File = Annotated[
+    str, typer.Argument(metavar="FILE", help="a file of statements, or - for standard input")
+]
+EngineOption = Annotated[Engine, typer.Option(help="where queries run")]
+Parameters = Annotated[
+    list[str], typer.Option("--param", metavar="NAME=VALUE", help="a value for :NAME; repeatable")
+]
+
+
+@app.command(
+    epilog="\b\nexamples:\n"
+    "  millstream run auction.sql\n"
+    "  millstream run --engine local --param least=10 --format json auction.sql"
+)
+def run(
+    file: File,
+    engine: EngineOption = Engine.SPARK,
+    format: Annotated[
+        Format | None, typer.Option(help="a table on a terminal and CSV in a pipe unless given")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="answer for the instants before this one")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="go on from here after a stop or a crash")
+    ] = None,
+    param: Parameters = [],  # noqa: B006 - Typer copies it
+) -> int:
+    """Run all statements of a file; SELECTs write to stdout, INSERT INTO to its sink.
+
+    Queries over streams that end run to their end, others until Ctrl-C.
+    """
+    from millstream.cli.run import run as command
+
+    return _guarded(command, file, engine.value, format, until, checkpoint, param)
+
+
+@app.command(
+    epilog="\b\nexamples:\n"
+    "  millstream explain auction.sql\n"
+    "  millstream explain --dot auction.sql | dot -Tsvg > plan.svg"
+)
+def explain(
+    file: File,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="the statement, its columns, all plans")
+    ] = False,
+    costs: Annotated[bool, typer.Option("--costs", help="with the estimates")] = False,
+    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="as a graph for Graphviz")] = False,
+    physical: Annotated[
+        bool, typer.Option("--physical", help="also the operators that run")
+    ] = False,
+    engine: EngineOption = Engine.SPARK,
+    param: Parameters = [],  # noqa: B006
+) -> int:
+    """Print the plan of every query in a file."""
+    from millstream.cli.explain import explain as command
+
+    return _guarded(command, file, engine.value, verbose, costs, json, dot, physical, param)
+
+
+@app.command(
+    epilog="\b\nexamples:\n"
+    "  millstream check auction.sql\n"
+    "  millstream check --param least=10 - < auction.sql"
+)
+def check(file: File, param: Parameters = []) -> int:  # noqa: B006
+    """Parse and bind all statements of a file; run nothing."""
+    from millstream.cli.check import check as command
+
+    return _guarded(command, file, param)
+
+
+@app.command(
+    epilog="\b\nexamples:\n  millstream shell\n  millstream shell --engine spark streams.sql"
+)
+def shell(
+    file: Annotated[
+        str | None, typer.Argument(metavar="[FILE]", help="statements to begin with")
+    ] = None,
+    engine: EngineOption = Engine.LOCAL,
+    param: Parameters = [],  # noqa: B006
+) -> int:
+    """Type statements and see their answers."""
+    from millstream.cli.shell import shell as command
+
+    return _guarded(command, file, engine.value, param)
+
+
+@app.command(
+    epilog="\b\nexamples:\n  millstream demo\n  millstream demo --engine local --seconds 20"
+)
+def demo(
+    engine: Annotated[LiveEngine, typer.Option(help="where queries run")] = LiveEngine.SPARK,
+    seconds: Annotated[float, typer.Option(min=1, help="how long it runs")] = 60,
+) -> int:
+    """Watch four continuous queries over an auction house."""
+    from millstream.cli.demo import demo as command
+
+    return _guarded(command, engine.value, seconds)
+
+
+@app.command(
+    epilog="\b\nexamples:\n  millstream doctor\n  millstream doctor --checkpoint /var/lib/auction"
+)
+def doctor(
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="the checkpoint to look at")
+    ] = None,
+) -> int:
+    """Tell what this machine has, and whether a checkpoint is sound."""
+    from millstream.cli.doctor import doctor as command
+
+    return _guarded(command, checkpoint)
+
+
+@app.command()
+def version() -> int:
+    """Print the version."""
+    from millstream import __version__
+
+    return _guarded(print, __version__)
+
+
+# --- from commands to exit codes ------------------------------------------------------------------
+
+_WrongUsage: Any = typer.BadParameter.__mro__[1]  # the base of all that Typer finds wrong
+
+
+class _Ended(BaseException):
+    """The terminal was closed, or somebody asked the process to end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    sys.exit(run(arguments))
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    sys.exit(run_command(arguments))
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
     try:
-        return _explain(options.file, options.format)
-    except BrokenPipeError:
+        command = typer.main.get_command(app)
+        code = command.main(arguments, prog_name="millstream", standalone_mode=False)
+    except _WrongUsage as error:
+        message = str(error.format_message()).rstrip(".")
+        print(f"error: {message[:1].lower()}{message[1:]}", file=sys.stderr)
+        where = getattr(error.ctx, "command_path", None) or "millstream"
+        print(f"help: {where} --help", file=sys.stderr)
+        return 2
+    return int(code or 0)
+
+
+def _guarded(command: Callable[..., object], *arguments: object) -> int:
+    """The exit code of a command; whatever it raises becomes a sentence."""
+    try:
+        code = command(*arguments)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except MillstreamError as error:
+        from millstream.cli.reading import UsageError
+
+        _tell(str(error))
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except _Ended:
+        return 128 + signal.SIGTERM
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and not _is_terminal_gone(error):
+            return _internal(error)
         # The reader went away; there is nobody left to tell, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except MillstreamError as error:
-        print(error, file=sys.stderr)
-        return 1
+    except Exception as error:
+        return _internal(error)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="millstream",
-        description="Continuous SQL queries whose answers are exactly right at every instant.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    explain = commands.add_parser(
-        "explain",
-        help="print the plan of every query in a file",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    explain.add_argument("file", help="a file of statements, or - for standard input")
-    explain.add_argument("--format", choices=["text", "json"], default="text")
-    return parser
+def _end(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once: what ends in good order takes a moment
+    raise _Ended
 
 
-def _explain(file: str, format: str) -> int:
+def _is_terminal_gone(error: OSError) -> bool:
+    import errno
+
+    return error.errno == errno.EIO
+
+
+def _internal(error: Exception) -> int:
+    place = extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"
+    reason = " ".join(str(error).split())
+    _tell(f"error: millstream failed at {where}: {type(error).__name__}: {reason}")
+    return 3
+
+
+def _tell(message: str) -> None:
     try:
-        read = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        text = read.decode("utf-8")
-    except UnicodeDecodeError:
-        return _usage(f'"{file}" is not a text file in UTF-8')
-    except OSError as error:
-        return _usage(f'"{file}" cannot be read: {(error.strerror or str(error)).lower()}')
-    from millstream.session import Session
-
-    session = Session()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            session.run_script(text, "<stdin>" if file == "-" else file)
-        finally:
-            for warning in caught:
-                print(warning.message, file=sys.stderr)
-    plans = [query.explain(format) for query in session.queries.values()]
-    if plans:
-        print("\n\n".join(plans))
-    return 0
-
-
-def _usage(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
-    return 2
+        print(message, file=sys.stderr, flush=True)
+    except OSError:  # nobody is there to read it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

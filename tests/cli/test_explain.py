@@ -1,4 +1,4 @@
-"""The command line: data on stdout, all else on stderr, and exit codes that mean something."""
+"""`millstream explain`: data on stdout, all else on stderr, and exit codes that mean something."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cli.main import run
+from millstream.cli.main import run_command as run
 
 STREAM = "CREATE STREAM Bid (auction INT, price DOUBLE, ts TIMESTAMP) SOURCE f() ORDERED BY ts;\n"
 QUERY = (
@@ -23,6 +23,18 @@ Map columns=[Bid.auction, max AS best]
     Filter where=Bid.price > CAST(1 AS DOUBLE)
       TimeWindow range=10 MINUTES
         Source stream=Bid
+"""
+
+
+GRAPH = r"""digraph "query_1" {
+  rankdir=BT;
+  node [shape=box];
+  n0 [label="Map\lcolumns=['a \"b\" \\\\ c' AS text]\l"];
+  n1 [label="Filter\lwhere=Bid.auction = 1\l"];
+  n2 [label="Source\lstream=Bid\l"];
+  n2 -> n1;
+  n1 -> n0;
+}
 """
 
 
@@ -65,7 +77,7 @@ def test_explain_prints_every_query(file: Path, capsys: pytest.CaptureFixture[st
 
 def test_explain_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(STREAM + QUERY)
-    assert run(["explain", "--format", "json", str(file)]) == 0
+    assert run(["explain", "--json", str(file)]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     plan = json.loads(out)
@@ -164,28 +176,117 @@ def test_a_file_of_zeros(file: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [[], ["explain"], ["frobnicate"], ["explain", "--format", "xml", "f"], ["explain", "a", "b"],
-     ["--frob"]],
-)  # fmt: skip
-def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit:
-        run(arguments)
-    assert exit.value.code == 2
+    ("arguments", "message"),
+    [
+        ([], "missing command"),
+        (["explain"], "missing argument 'FILE'"),
+        (["frobnicate"], "no such command 'frobnicate'"),
+        (["explain", "--format", "xml", "f"], "no such option: --format"),
+        (["explain", "a", "b"], "got unexpected extra argument"),
+        (["--frob"], "no such option: --frob"),
+    ],
+)
+def test_wrong_usage(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("usage: millstream")
+    first, second = err.splitlines()
+    assert first.startswith(f"error: {message}"), "the rest is Typer's, and changes"
+    assert second.startswith("help: millstream")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["explain", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["explain", "--help"], ["-h"]])
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit:
-        run(arguments)
-    assert exit.value.code == 0
+    assert run(arguments) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("usage: millstream")
-    assert out.count("millstream explain ") >= 2, "two real examples"
+    assert out.startswith("Usage: millstream")
+    assert out.count("\n    millstream ") >= 2, "two real examples"
+
+
+# --- other forms ----------------------------------------------------------------------------------
+
+
+def test_as_a_graph(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(STREAM + """SELECT 'a "b" \\\\ c' AS text FROM Bid WHERE auction = 1;""")
+    assert run(["explain", "--dot", str(file)]) == 0
+    assert capsys.readouterr() == (GRAPH, "")
+
+
+def test_the_physical_plan_as_a_graph(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(STREAM + QUERY)
+    assert run(["explain", "--dot", "--physical", "--engine", "local", str(file)]) == 0
+    out, _ = capsys.readouterr()
+    assert "n1 -> n0;" in out
+    assert "pattern=WEAKEST" in out
+
+
+def test_the_physical_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(STREAM + "SELECT price FROM Bid")
+    assert run(["explain", "--physical", "--engine", "local", str(file)]) == 0
+    assert capsys.readouterr() == (
+        "Map columns=[Bid.price]\n  Source stream=Bid\n\n"
+        "Map columns=[Bid.price] pattern=WEAKEST emits=[+]\n"
+        "  Source stream=Bid pattern=WEAKEST emits=[+]\n",
+        "",
+    )
+
+
+def test_verbose(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(STREAM + "SELECT price FROM Bid")
+    assert run(["explain", "--verbose", "--engine", "local", str(file)]) == 0
+    out, _ = capsys.readouterr()
+    head = "query query_1\nSELECT price FROM Bid\ncolumns (price DOUBLE)\nemit FINAL\n\n"
+    assert out.startswith(head + "Map columns=[Bid.price]\n  Source stream=Bid\n\nMap ")
+
+
+def test_spark_has_fragments(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without Spark itself."""
+    file.write_text(STREAM + QUERY)
+    assert run(["explain", "--physical", str(file)]) == 0
+    assert "Fragment" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("others", [["--json", "--dot"], ["--verbose", "--json"]])
+def test_forms_that_exclude_each_other(
+    others: list[str], file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(STREAM + QUERY)
+    assert run(["explain", *others, str(file)]) == 2
+    assert capsys.readouterr().err.startswith("error: --")
+
+
+def test_parameters(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(STREAM + "SELECT price FROM Bid WHERE auction = :wanted")
+    assert run(["explain", "--param", "wanted=7", str(file)]) == 0
+    assert "Filter where=Bid.auction = 7" in capsys.readouterr().out
+    assert run(["explain", str(file)]) == 1
+    assert 'parameter ":wanted" has no value' in capsys.readouterr().err
+    assert run(["explain", "--param", "wanted", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        'error: "wanted" is not a parameter\nhelp: write --param name=value\n'
+    )
+
+
+# --- how fast -------------------------------------------------------------------------------------
+
+HEAVY = ("numpy", "pyarrow", "sqlglot", "numba", "pyspark", "pandas", "rich", "prompt_toolkit")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["version"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys, time; from millstream.cli.main import run_command\n"
+        f"code = run_command({arguments!r})\n"
+        f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "print(code, loaded, time.process_time(), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    code, loaded, seconds = done.stderr.decode().rsplit(maxsplit=2)[-3:]
+    assert (code, loaded) == ("0", "[]")
+    assert float(seconds) < 0.3, "of the processor; a busy machine takes longer by the clock"
 
 
 # --- as a process ---------------------------------------------------------------------------------

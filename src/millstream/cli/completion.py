@@ -1,0 +1,85 @@
+"""What the shell offers while one types: keywords, streams, their columns, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from millstream.catalog import DerivedStream, Stream
+from millstream.errors import MillstreamError
+from millstream.logical import aggregates, functions
+from millstream.names import Name
+
+if TYPE_CHECKING:
+    from millstream.session import Session
+
+COMMANDS = ("\\d", "\\explain", "\\watch", "\\?", "\\q")
+KEYWORDS = """
+ALL AND ANY AS ASC BETWEEN BY CASE CAST CREATE CROSS DELAY DESC DISTINCT DROP DSTREAM ELSE EMIT
+CHANGES END EXCEPT EXISTS FILTER FINAL FROM FULL GRANULARITY GROUP HAVING IDLE AFTER IN INNER
+INSERT INTERSECT INTO IS ISTREAM JOIN LEFT LIKE LIMIT MINUTES NATURAL NOT NOW NULL ON OR ORDER
+ORDERED OUTER PARTITION QUERIES QUERY RANGE RIGHT ROWS RSTREAM SECONDS SELECT SHOW SLIDE SOURCE
+STOP STREAM STREAMS THEN TIMESTAMP UNBOUNDED UNION UNIT USING VALID WHEN WHERE WINDOW WITH
+""".split()  # noqa: SIM905 - as prose it is easier to read
+
+
+class Completions(Completer):
+    """Asks the session each time: a stream that was just created is there."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        line = document.text_before_cursor
+        if line.startswith("\\") and " " not in line:
+            return [Completion(word, -len(line)) for word in COMMANDS if word.startswith(line)]
+        word = document.get_word_before_cursor()
+        if not word.strip():
+            return []
+        qualifier = _qualifier(line[: len(line) - len(word)])
+        return [
+            Completion(offered, -len(word), display_meta=kind)
+            for offered, kind in self._words(qualifier)
+            if offered.lower().startswith(word.lower())
+        ]
+
+    def _words(self, qualifier: str | None) -> list[tuple[str, str]]:
+        """What may stand here, with what it is; after `Stream.` its columns alone."""
+        streams = list(self._session.catalog.streams)
+        if qualifier is not None:
+            known = self._stream(qualifier)
+            return _columns([known] if known is not None else streams)
+        called = {*functions.names(), *aggregates.names(), *self._session.catalog.functions}
+        return [
+            *((stream.name, "stream") for stream in streams),
+            *_columns(streams),
+            *((name.upper(), "function") for name in sorted(called) if name.isidentifier()),
+            *((word, "keyword") for word in KEYWORDS),
+        ]
+
+    def _stream(self, name: str) -> Stream | DerivedStream | None:
+        try:
+            return self._session.catalog.stream(Name(name))
+        except MillstreamError:
+            return None
+
+
+def _columns(streams: Iterable[Stream | DerivedStream]) -> list[tuple[str, str]]:
+    found = {column.name: stream.name for stream in streams for column in stream.columns}
+    return [(column, f"column of {stream}") for column, stream in sorted(found.items())]
+
+
+def _qualifier(before: str) -> str | None:
+    """The name in `name.`, if that is how the text ends."""
+    if not before.endswith("."):
+        return None
+    name = before[:-1]
+    start = len(name)
+    while start and (name[start - 1].isalnum() or name[start - 1] == "_"):
+        start -= 1
+    return name[start:] or None

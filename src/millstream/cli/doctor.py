@@ -1,0 +1,130 @@
+"""`millstream doctor`: what this machine has, and whether a checkpoint is sound."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from millstream import __version__
+from millstream.cli.reading import UsageError
+from millstream.errors import MillstreamError
+
+_LEAST_JAVA = 17
+
+
+def doctor(checkpoint: str | None) -> int:
+    """Lines for people; 1 if something is wrong that a query would stumble over."""
+    if checkpoint is not None:
+        return _tell(lines for folder in _checkpoints(checkpoint) for lines in _health(folder))
+    return _tell(_machine())
+
+
+def _tell(findings: Iterator[tuple[str, str, str | None]]) -> int:
+    """Each finding with what to do about it, if it is wrong; whether one was."""
+    wrong = False
+    for what, found, remedy in findings:
+        print(f"{what:<12} {found}")
+        if remedy is not None:
+            wrong = True
+            print(f"{'':<12} help: {remedy}")
+    return int(wrong)
+
+
+# --- the machine ----------------------------------------------------------------------------------
+
+
+def _machine() -> Iterator[tuple[str, str, str | None]]:
+    yield "millstream", __version__, None
+    yield "python", f"{platform.python_version()} ({sys.executable})", None
+    yield _java()
+    for package in ("pyspark", "pyarrow", "numpy", "numba", "sqlglot"):
+        yield package, *_package(package)
+    yield "cores", str(len(os.sched_getaffinity(0))), None
+    yield "memory", _memory(), None
+
+
+def _package(name: str) -> tuple[str, str | None]:
+    try:
+        return importlib.metadata.version(name), None
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed", f"pip install {name}"
+
+
+def _java() -> tuple[str, str, str | None]:
+    """The one that Spark takes: that of JAVA_HOME, else the first on the PATH."""
+    remedy = f"install Java {_LEAST_JAVA} or later, or use --engine local"
+    home = os.environ.get("JAVA_HOME")
+    command = f"{home}/bin/java" if home else shutil.which("java")
+    if command is None:
+        return "java", "not found", remedy
+    try:
+        told = subprocess.run([command, "-version"], capture_output=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return "java", f"{command} does not run: {error}", remedy
+    found = re.search(r'version "(\d+)[^"]*"', told.stderr.decode("utf-8", "replace"))
+    version = found.group(0).split('"')[1] if found else "of an unknown version"
+    is_old = found is not None and int(found.group(1)) < _LEAST_JAVA
+    return "java", f"{version} ({command})", remedy if is_old else None
+
+
+def _memory() -> str:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return f"{pages / 2**30:.1f} GiB"
+
+
+# --- checkpoints ----------------------------------------------------------------------------------
+
+
+def _checkpoints(path: str) -> list[Path]:
+    """The folder itself, or those in it: `millstream run` makes one a query."""
+    root = Path(path)
+    if not root.is_dir():
+        raise UsageError(f'"{path}" is not a folder')
+    folders = [root, *sorted(root.iterdir())]
+    found = [folder for folder in folders if (folder / "query").is_file()]
+    if not found:
+        raise UsageError(f'"{path}" is not a checkpoint')
+    return found
+
+
+def _health(folder: Path) -> Iterator[tuple[str, str, str | None]]:
+    """The first thing that is wrong is told, and what to do."""
+    yield "checkpoint", str(folder), None
+    try:
+        yield from _contents(folder)
+    except MillstreamError as error:
+        yield "damaged", error.diagnostic.message, error.diagnostic.help
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        remedy = "restore the checkpoint's folder, or start the query with a new one"
+        yield "damaged", f"it cannot be read: {error}", remedy
+
+
+def _contents(folder: Path) -> Iterator[tuple[str, str, str | None]]:
+    from millstream.checkpoint.files import LocalFiles
+    from millstream.checkpoint.identity import FORMAT
+    from millstream.checkpoint.manifest import last_manifest
+    from millstream.checkpoint.records import unsealed
+
+    files = LocalFiles(folder)
+    told = json.loads(unsealed("query", files.read("query")))
+    other = f"this version reads format {FORMAT}" if told["format"] != FORMAT else None
+    yield "format", str(told["format"]), other
+    for stream, columns in told["streams"].items():
+        yield "stream", f"{stream} {columns}", None
+    unsealed("plan", files.read("plan"))
+    manifest = last_manifest(files)
+    if manifest is None:
+        yield "last batch", "none yet", None
+        return
+    yield "last batch", str(manifest.batch), None
+    parts = list(manifest.refs())
+    size = sum(len(part.read(files)) for part in parts)
+    yield "state", f"{len(parts)} parts, {size:,} bytes, all there and sealed", None

@@ -1,0 +1,49 @@
+"""`millstream explain`: the plan of every query of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from millstream.cli.reading import UsageError, bound
+
+if TYPE_CHECKING:
+    from millstream.query import Query
+
+
+def explain(
+    file: str,
+    engine: str,
+    verbose: bool,
+    costs: bool,
+    json: bool,
+    dot: bool,
+    physical: bool,
+    parameters: Iterable[str],
+) -> None:
+    if json and dot:
+        raise UsageError("--json and --dot exclude each other")
+    if verbose and (json or dot):
+        raise UsageError("--verbose is text: leave --json and --dot out")
+    session, _ = bound(file, engine, parameters)
+    told = []
+    for query in session.queries.values():
+        if dot:
+            from millstream.cli.dot import dot_graph
+
+            told.append(dot_graph(query, physical))
+        elif verbose:
+            told.append(verbose_text(query, costs))
+        else:
+            told.append(query.explain("json" if json else "text", costs, physical=physical))
+    if told:
+        print("\n\n".join(told))
+
+
+def verbose_text(query: Query, costs: bool = False) -> str:
+    """All that is known of a query before it runs."""
+    from millstream.types import sql_name
+
+    columns = ", ".join(f"{field.name} {sql_name(field.type)}" for field in query.schema)
+    head = [f"query {query.name}", query.text, f"columns ({columns})", f"emit {query.emit}"]
+    return "\n".join(head) + "\n\n" + query.explain(costs=costs, physical=True)

@@ -1,0 +1,84 @@
+"""What a command is given: files of statements, parameters, and the session that they run in."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import MillstreamError
+
+if TYPE_CHECKING:
+    from millstream.session import Session
+
+
+class UsageError(MillstreamError):
+    """The command line itself is wrong."""
+
+
+def statements_in(file: str) -> tuple[str, str]:
+    """The text of a file, or of standard input for `-`, and the name that messages show."""
+    try:
+        read = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return read.decode("utf-8"), "<stdin>" if file == "-" else file
+    except UnicodeDecodeError:
+        raise UsageError(f'"{file}" is not a text file in UTF-8') from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f'"{file}" cannot be read: {reason.lower()}') from None
+
+
+def parameters_of(given: Iterable[str]) -> dict[str, object]:
+    """`name=value`: numbers, true, false and null as they are, all else as text; quotes make text
+    of anything.
+
+    >>> parameters_of(["least=10", "rate=0.5", "city=Oslo", "zip='0150'", "all=true", "none=null"])
+    {'least': 10, 'rate': 0.5, 'city': 'Oslo', 'zip': '0150', 'all': True, 'none': None}
+    """
+    parameters: dict[str, object] = {}
+    for text in given:
+        name, found, value = text.partition("=")
+        if not found or not name.isidentifier():
+            raise UsageError(f'"{text}" is not a parameter', help="write --param name=value")
+        parameters[name] = _value(value)
+    return parameters
+
+
+def _value(text: str) -> object:
+    words: dict[str, object] = {"true": True, "false": False, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    for number in (int, float):
+        try:
+            return number(text) if text.isascii() and "_" not in text else text
+        except ValueError:
+            continue
+    return text
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """What a query's author should know goes to stderr, also if an error follows."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for warning in caught:
+                print(warning.message, file=sys.stderr)
+
+
+def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, list[Any]]:
+    """A session in which the statements of a file stand, and what each of them gave."""
+    text, name = statements_in(file)
+    values = parameters_of(parameters)
+    from millstream.session import Session
+
+    session = Session(engine)
+    with warnings_told():
+        return session, session.run_statements(text, name, values)

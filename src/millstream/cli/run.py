@@ -1,0 +1,142 @@
+"""`millstream run`: all statements of a file, to the end of their streams or until Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.cli.liveness import is_live
+from millstream.cli.mailbox import Mailbox
+from millstream.cli.output import Output, default_format
+from millstream.cli.progress import progress
+from millstream.cli.reading import bound
+from millstream.cli.spark import spark_started
+from millstream.instants import chronon, shown
+
+if TYPE_CHECKING:
+    from millstream.instants import Instant
+    from millstream.local.running import Running
+    from millstream.query import Query
+
+
+def run(
+    file: str,
+    engine: str,
+    format: str | None,
+    until: str | None,
+    checkpoint: str | None,
+    parameters: Iterable[str],
+) -> None:
+    """The whole file is bound first: a mistake in its last statement is told before the first
+    query runs."""
+    session, results = bound(file, engine, parameters)
+    output = Output(format or default_format())
+    queries = [query for query in results if query in session.queries.values()]
+    ends = {query.name: _end(query, until) for query in queries}
+    if queries:
+        spark_started(session)
+    if checkpoint is not None or any(is_live(session, query) for query in queries):
+        run_live(queries, output, ends, checkpoint)
+        return
+    for number, result in enumerate(results, 1):
+        if isinstance(result, pa.Table):
+            output.give(f"statement {number}", result)
+        elif result in queries:
+            run_bounded(result, output, ends[result.name])
+
+
+def _end(query: Query, until: str | None) -> Instant | None:
+    if until is None:
+        return None
+    domain = query.plan.domain
+    is_number = until.lstrip("-").isdigit() and not pa.types.is_timestamp(domain.type)
+    return shown(chronon(int(until) if is_number else until, domain), domain)
+
+
+# --- streams that end -----------------------------------------------------------------------------
+
+
+def run_bounded(query: Query, output: Output, end: Instant | None = None) -> None:
+    """To its end; the answer in normal form and in order, or to its sink."""
+    with progress(lambda: f"{query.name} runs"):
+        table = query.run()
+    if query.sink is None:
+        output.give(query.name, cropped(table, end))
+    if query.errors:
+        row, message = query.errors[0]
+        _tell_errors(query.name, len(query.errors), f"{message} in {row}")
+
+
+def cropped(table: pa.Table, end: Instant | None) -> pa.Table:
+    """The answer at the instants before the end."""
+    if end is None:
+        return table
+    if "change" in table.column_names:
+        return table.filter(pc.less(table["at"], end))
+    table = table.filter(pc.less(table["valid_from"], end))
+    place = table.schema.get_field_index("valid_to")
+    last = pa.scalar(end, table.schema.field(place).type)
+    return table.set_column(place, "valid_to", pc.min_element_wise(table["valid_to"], last))
+
+
+# --- streams that go on ---------------------------------------------------------------------------
+
+
+def run_live(
+    queries: Sequence[Query],
+    output: Output,
+    ends: dict[str, Instant | None],
+    checkpoint: str | None = None,
+) -> None:
+    """All at once, until they have ended or Ctrl-C ends them."""
+    mailbox = Mailbox()
+    with ExitStack() as stack:
+        running = []
+        for query in queries:
+            sink = mailbox.sink(query.name) if query.sink is None else None
+            folder = None if checkpoint is None else str(Path(checkpoint) / query.name)
+            running.append(query.start(sink, checkpoint=folder))
+            stack.callback(running[-1].stop)
+        stack.callback(mailbox.close)  # first, so that none waits for room while it stops
+        if not sys.stdout.isatty():
+            stack.enter_context(progress(lambda: " · ".join(map(_state, running))))
+        with suppress(KeyboardInterrupt):  # that is how one ends what has no end
+            _pass_on(mailbox, running, output, ends)
+    for ended in running:
+        tell_troubles(ended)
+
+
+def _pass_on(
+    mailbox: Mailbox, running: list[Running], output: Output, ends: dict[str, Instant | None]
+) -> None:
+    by_name = {query.name: query for query in running}
+    for name, table, batch in mailbox.until_ended(running):
+        end = ends[name]
+        output.give(name, cropped(table, end))
+        if end is not None and batch.frontier is not None and batch.frontier >= end:  # type: ignore[operator]
+            by_name[name].stop(0)
+
+
+def _state(running: Running) -> str:
+    told = running.progress
+    return f"{running.name}: {told.rows_in:,} rows in, {told.rows_out:,} out, to {told.frontier}"
+
+
+def tell_troubles(running: Running) -> None:
+    """Rows that are in no answer."""
+    told = running.progress
+    if told.errors:
+        _tell_errors(running.name, told.errors, str(running.errors[-1].message))
+    if told.late:
+        print(f'warning: query "{running.name}": {told.late:,} rows came too late', file=sys.stderr)
+
+
+def _tell_errors(query: str, count: int, example: str) -> None:
+    rows = "1 row" if count == 1 else f"{count:,} rows"
+    print(f'warning: query "{query}" could not use {rows}: {example}', file=sys.stderr)

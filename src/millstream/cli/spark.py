@@ -1,0 +1,49 @@
+"""Spark for the command line: started in view of the user, without the pages that Java prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from typing import IO
+
+from millstream.cli.progress import progress
+from millstream.errors import MillstreamError, QueryError
+from millstream.session import Session
+
+
+def spark_started(session: Session) -> None:
+    """Start Spark now, if the session runs on it."""
+    if session.engine != "spark":
+        return
+    with progress(lambda: "Spark starts"), _java_apart() as printed:
+        try:
+            _ = session.spark
+        except MillstreamError:
+            raise
+        except Exception as error:  # whatever PySpark and Py4J raise
+            raise QueryError(
+                f"Spark cannot start: {_reason(printed, error)}",
+                help="`millstream doctor` tells what is there; --engine local needs no Spark",
+            ) from error
+
+
+@contextmanager
+def _java_apart() -> Iterator[IO[bytes]]:
+    """While Java is started its stderr is a file, and stays that: what matters is raised."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as printed, open(os.dup(2), "w") as own:
+        os.dup2(printed.fileno(), 2)
+        try:
+            with redirect_stderr(own):  # what we show meanwhile still goes to the terminal
+                yield printed
+        finally:
+            os.dup2(own.fileno(), 2)
+
+
+def _reason(printed: IO[bytes], error: Exception) -> str:
+    printed.seek(0)
+    lines = printed.read().decode("utf-8", "replace").splitlines() + str(error).splitlines()
+    return next((line.strip() for line in lines if line.strip()), type(error).__name__)
