@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: test lint types unit bench clean
+.PHONY: test lint types unit bench bench-spark clean
 
 test: lint types unit  ## set up, then check style, types and behaviour
 
@@ -20,6 +20,9 @@ unit: $(VENV)/ready
 
 bench: $(VENV)/ready  ## ratios against DuckDB, Polars and plain Python
 	$(BIN)/python -m benchmarks
+
+bench-spark: $(VENV)/ready  ## Millstream on Spark beside Spark's own operators
+	$(BIN)/python -m benchmarks.spark
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Millstream needs Python 3.11 or later; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'

@@ -9,12 +9,14 @@ import errno
 import fcntl
 import os
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol
 
 from millstream.errors import QueryError
+
+_DRAFT = ".draft"
 
 
 class CheckpointError(QueryError):
@@ -40,6 +42,9 @@ class Files(Protocol):
     def remove(self, name: str) -> None:
         """If it is there."""
 
+    def tidy(self) -> None:
+        """Remove what crashes have left of files that were to be made. Nobody may be making any."""
+
 
 class LocalFiles:
     """A folder of a file system with atomic rename: local, NFS, HDFS mounts. Without `durable`
@@ -50,24 +55,25 @@ class LocalFiles:
         self.durable = durable
 
     def write(self, name: str, parts: Sequence[bytes]) -> None:
-        path = self._path(name)
-        with path.open("xb") as file:
-            file.writelines(parts)
-            self._sync(file)
-        self._sync_folder(path.parent)
+        with self._writing():
+            path = self._path(name)
+            self._make(path, parts)
+            self._sync_folder(path.parent)
 
     def publish(self, name: str, data: bytes) -> None:
-        path, draft = self._path(name), self._draft(name, data)
-        try:
-            os.link(draft, path)  # unlike a rename it fails if somebody was there first
-        finally:
-            draft.unlink()
-        self._sync_folder(path.parent)
+        with self._writing():
+            path, draft = self._path(name), self._draft(name, data)
+            try:
+                os.link(draft, path)  # unlike a rename it fails if somebody was there first
+            finally:
+                draft.unlink()
+            self._sync_folder(path.parent)
 
     def replace(self, name: str, data: bytes) -> None:
-        path = self._path(name)
-        self._draft(name, data).rename(path)
-        self._sync_folder(path.parent)
+        with self._writing():
+            path = self._path(name)
+            self._draft(name, data).rename(path)
+            self._sync_folder(path.parent)
 
     def read(self, name: str, offset: int = 0, length: int = -1) -> bytes:
         with (self.root / name).open("rb") as file:
@@ -79,11 +85,28 @@ class LocalFiles:
             found = sorted(os.listdir(self.root / folder))
         except FileNotFoundError:
             return []
-        return [f"{folder}/{name}" for name in found if not name.endswith(".draft")]
+        return [f"{folder}/{name}" for name in found if not name.endswith(_DRAFT)]
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
             (self.root / name).unlink()
+
+    def tidy(self) -> None:
+        for draft in self.root.rglob(f"*{_DRAFT}"):
+            draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What the disk says, in words: to try again would not help."""
+        try:
+            yield
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise CheckpointError(
+                f'the checkpoint "{self.root}" cannot be written: {error.strerror}',
+                help="when that is mended, start the query again: it goes on from its last batch",
+            ) from error
 
     def _path(self, name: str) -> Path:
         path = self.root / name
@@ -91,11 +114,19 @@ class LocalFiles:
         return path
 
     def _draft(self, name: str, data: bytes) -> Path:
-        draft = self._path(f"{name}.{secrets.token_hex(4)}.draft")
-        with draft.open("xb") as file:
-            file.write(data)
-            self._sync(file)
+        draft = self._path(f"{name}.{secrets.token_hex(4)}{_DRAFT}")
+        self._make(draft, [data])
         return draft
+
+    def _make(self, path: Path, parts: Sequence[bytes]) -> None:
+        try:
+            with path.open("xb") as file:
+                file.writelines(parts)
+                self._sync(file)
+        except OSError as error:
+            if error.errno != errno.EEXIST:
+                path.unlink(missing_ok=True)  # half a file takes room that others need
+            raise
 
     def _sync(self, file: IO[bytes]) -> None:
         if self.durable:

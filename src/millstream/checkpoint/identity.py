@@ -90,6 +90,7 @@ def _parts(value: Any) -> Iterator[str]:
 def claim(files: Files, own: Identity, plan: bytes) -> bytes:
     """Make a new checkpoint that of this query, or check that it is; gives the physical plan that
     it began with, as bytes, which goes on whatever would be chosen today."""
+    files.tidy()
     if files.names("manifests") or _exists(files, _NAME):
         _check(json.loads(unsealed(_NAME, _read(files, _NAME))), own)
         return unsealed(_PLAN, _read(files, _PLAN))

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref, Writer
+from millstream.errors import MillstreamError
 from millstream.fragments.edges import Fragment
-from millstream.fragments.messages import Message
+from millstream.fragments.messages import Kind, Message
 from millstream.fragments.progress import Step
 from millstream.fragments.shard import Shard, ShardStep
 from millstream.fragments.tasks import Stepped, level_messages
@@ -54,7 +55,11 @@ class Keeper:
         writer = Writer(self._files, name)
         runner = _Runner(self, order, writer)
         yield from level_messages(self._work, level, order.step, messages, runner)
-        writer.close()
+        try:
+            writer.close()
+        except MillstreamError as error:  # to try again would not help
+            yield from self._work.told_everywhere(Kind.FAILURE, error, level)
+            return
         self._shards |= runner.stepped
 
     def at(self, fragment: Fragment, shard: int, state: ShardState) -> Shard:

@@ -15,7 +15,7 @@ from pathlib import Path
 from millstream.checkpoint.files import LocalFiles
 from millstream.fragments.keeping import Keeper
 from millstream.fragments.messages import Message
-from millstream.spark.keepers import Query
+from millstream.spark.keepers import Query, clear_up
 
 _LOOK = 1.0  # seconds between two looks whether the executor is still there
 
@@ -29,7 +29,7 @@ def serve(told: Path, executor: int) -> None:
         while _is_alive(executor):
             if wait([socket], _LOOK) and not _answered(keeper, listener):
                 break
-    _clear_up(told)
+    clear_up(told)
 
 
 def _answered(keeper: Keeper, listener: Listener) -> bool:
@@ -48,13 +48,6 @@ def _outcome(keeper: Keeper, request: bytes) -> list[Message] | BaseException:
         return list(keeper.level(order, level, messages))
     except Exception as error:  # the task raises it, with the message of whoever made it
         return error
-
-
-def _clear_up(told: Path) -> None:
-    told.unlink(missing_ok=True)
-    told.with_suffix(".lock").unlink(missing_ok=True)
-    with suppress(OSError):  # other keepers may still be there
-        told.parent.rmdir()
 
 
 def _is_alive(process: int) -> bool:

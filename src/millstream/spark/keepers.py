@@ -133,5 +133,16 @@ def _awaited(address: str) -> Connection:
 def stop_keepers(query: Query) -> None:
     """End those on this machine; others end with their executor."""
     for told in query.folder.glob("*.query"):
-        with suppress(OSError), Client(str(told.with_suffix("")), "AF_UNIX") as keeper:
-            keeper.send_bytes(b"")
+        try:
+            with Client(str(told.with_suffix("")), "AF_UNIX") as keeper:
+                keeper.send_bytes(b"")
+        except OSError:  # it was killed
+            clear_up(told)
+
+
+def clear_up(told: Path) -> None:
+    """Remove what a keeper leaves behind."""
+    for suffix in (".query", ".lock", ""):
+        told.with_suffix(suffix).unlink(missing_ok=True)
+    with suppress(OSError):  # other keepers may still be there
+        told.parent.rmdir()
