@@ -86,14 +86,13 @@ class Running:
         self._worker = Worker(
             name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock
         )  # fmt: skip
-        graph.follow(Position(inputs, delivery))
         try:
+            graph.follow(Position(inputs, delivery))
             delivery.sink = open_sink(self._form.arrow_schema, delivery.batches)
+            self._worker.begin()
         except BaseException:
-            self._worker.stop()
-            for input in inputs:
-                input.detach()
-            graph.close()
+            self._worker.part()
+            delivery.close()
             raise
         note_state("running")
         self._worker.start(self._ended)

@@ -69,15 +69,13 @@ class Worker:
 
     # --- the thread ------------------------------------------------------------------------------
 
-    def start(self, at_end: Callable[[], None]) -> None:
+    def begin(self) -> None:
+        """Let the inputs begin, before there is a thread."""
         began = self._clock.ticks()
-        try:
-            for input in self.inputs:
-                input.begin(began)
-        except BaseException:
-            self._part()
-            raise
+        for input in self.inputs:
+            input.begin(began)
 
+    def start(self, at_end: Callable[[], None]) -> None:
         def run() -> None:
             try:
                 self._run()
@@ -107,13 +105,13 @@ class Worker:
                 self._round(ready)
         except BaseException as error:  # also an exit: whoever waits must hear of it
             self._fail(error)
-        self._part()
+        self.part()
         try:
             self.delivery.close()
         except QueryError as error:
             self._fail(error)
 
-    def _part(self) -> None:
+    def part(self) -> None:
         """From those who push, and from the operators."""
         self.stop()
         for input in self.inputs:
