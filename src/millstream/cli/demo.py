@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.cli.panes import Pane, lines_of, screen_of
 from millstream.cli.progress import progress
-from millstream.cli.spark import spark_started
+from millstream.cli.spark import in_view
 
 if TYPE_CHECKING:
     from millstream.session import Session
@@ -69,10 +69,9 @@ Each table was the answer of a plain SQL query at that instant. Go on with
 
 
 def demo(engine: str, seconds: float) -> None:
-    session = _session(engine, seconds)
     preparing = threading.Thread(target=_compile, daemon=True)
     preparing.start()
-    spark_started(session)
+    session = _session(engine, seconds)
     with progress(lambda: "operators are compiled, once"):
         preparing.join()
     with _started(session) as panes, suppress(KeyboardInterrupt):
@@ -82,8 +81,11 @@ def demo(engine: str, seconds: float) -> None:
 
 def _session(engine: str, seconds: float) -> Session:
     from millstream.session import Session
+    from millstream.spark.starting import local_spark
 
-    session = Session(engine)
+    # Each core has processes of its own for every query: two are enough for this little.
+    spark = in_view(lambda: local_spark("local[2]")) if engine == "spark" else None
+    session = Session(engine, spark=spark)
     bids = int((seconds + _PATIENCE) * 200)
     sizes = f"bids => {bids}, auctions => {bids // 10}, people => {bids // 100}"
     session.sql(_streams(f"speed => {SPEED}, {sizes}"))

@@ -5,22 +5,29 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from millstream.cli.progress import progress
 from millstream.errors import MillstreamError, QueryError
 from millstream.session import Session
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def spark_started(session: Session) -> None:
     """Start Spark now, if the session runs on it."""
-    if session.engine != "spark":
-        return
+    if session.engine == "spark":
+        in_view(lambda: session.spark)
+
+
+def in_view(start: Callable[[], SparkSession]) -> SparkSession:
+    """Start Spark while the user sees that it does."""
     with progress(lambda: "Spark starts"), _java_apart() as printed:
         try:
-            _ = session.spark
+            return start()
         except MillstreamError:
             raise
         except Exception as error:  # whatever PySpark and Py4J raise
