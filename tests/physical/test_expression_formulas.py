@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from test_expression_samples import INF, call, schema_of
 
 from millstream.logical.expressions import Cast, Expression, Literal
-from millstream.physical.expressions import compile_expression
-from millstream.physical.expressions.formulas import Program
+from millstream.physical.expressions import Together, compile_expression
 from millstream.physical.expressions.nodes import Direct
+from millstream.physical.expressions.programs import Program
+from millstream.physical.kernels.programs import BLOCK
 from millstream.types import (
     BIGINT,
     BOOLEAN,
@@ -28,7 +29,7 @@ from millstream.types import (
     REAL,
     TIMESTAMP,
 )
-from millstream.values import NAN, canonical, round_real
+from millstream.values import NAN, canonical, round_real, to_arrow
 
 SCHEMA = schema_of(
     *(BOOLEAN, INT, INT, BIGINT, BIGINT, REAL, DOUBLE, DOUBLE, DATE, TIMESTAMP, INTERVAL),
@@ -87,8 +88,9 @@ def program(expression: Expression, *values: list[Any]) -> list[Any] | None:
     schema = schema_of(*[BIGINT] * len(values))
     root = compile_expression(expression, schema, {})._root
     assert isinstance(root, Direct)
-    found = Program(root.formula).over([pa.array(column, BIGINT) for column in values])
-    return None if found is None else found.tolist()
+    columns = [pa.array(column, BIGINT) for column in values]
+    found = Program([root.formula]).values(columns, len(columns[0]))
+    return None if found is None else found[0].to_pylist()
 
 
 X, Y = (field.column for field in schema_of(BIGINT, BIGINT))
@@ -171,7 +173,7 @@ def test_parts_that_occur_twice_are_computed_once() -> None:
     square = of("*", V, V)
     root = compile_expression(of("+", square, square), SCHEMA, {})._root
     assert isinstance(root, Direct)
-    assert len(Program(root.formula)._steps) == 2
+    assert len(Program([root.formula])._steps) == 2
 
 
 def test_floating_overflow_is_quiet() -> None:
@@ -179,3 +181,46 @@ def test_floating_overflow_is_quiet() -> None:
     compiled = compile_expression(of("*", *[schema[0].column] * 2), schema, {})
     with np.errstate(all="raise"):
         assert evaluated(compiled, schema, [(1e200,), (2.0,)]) == [INF, 4.0]
+
+
+def test_rows_of_several_blocks() -> None:
+    random = np.random.default_rng(7)
+    numbers = random.integers(-1000, 1000, (2 * BLOCK + 100, 4)).tolist()
+    rows = [(a > 0, a, b, c, d, a / 8, b / 7, d / 9, a, b, c) for a, b, c, d in numbers]
+    for position, field in enumerate(SCHEMA):
+        other = SCHEMA[position - 1 if position in (2, 4, 7) else position].column
+        for name in NAMES:
+            expression = call(name, field.column, other) or call(name, other)
+            if expression is not None:
+                assert_agree(expression, SCHEMA, rows)
+
+
+def test_the_last_of_many_rows_is_too_large() -> None:
+    fits = [1] * (2 * BLOCK)
+    assert program(of("+", X, long(1)), fits) == [2] * len(fits)
+    assert program(of("+", X, long(1)), [*fits, 2**63 - 1]) is None
+
+
+def test_expressions_evaluated_together() -> None:
+    schema = schema_of(BOOLEAN, INT, REAL, DATE, BIGINT)
+    flag, i, r, day, k = (field.column for field in schema)
+    expressions = [
+        of("not", flag),
+        of("*", i, i),
+        of("+", r, r),
+        of("-", day, Literal(3, INT)),
+        of("<", i, Literal(4, INT)),
+        of("+", k, long(1)),
+        Cast(i, BIGINT),
+    ]
+    each = [compile_expression(expression, schema, {}) for expression in expressions]
+    rows = [(n % 3 == 0, n, n / 4, n, n * 10**9) for n in range(BLOCK + 1)]
+    columns = [
+        to_arrow(list(c), f.type) for c, f in zip(zip(*rows, strict=True), schema, strict=True)
+    ]
+    together = Together(each).evaluate(columns, len(rows))
+    assert list(together) == each
+    for compiled in each:
+        assert together[compiled].equals(compiled.evaluate(columns, len(rows)).values)
+    columns[4] = to_arrow([2**63 - 1] * len(rows), BIGINT)
+    assert Together(each).evaluate(columns, len(rows)) == {}

@@ -9,7 +9,7 @@ import numpy as np
 from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import Schema
 from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, Mask
-from millstream.physical.expressions import Compiled, compile_expression
+from millstream.physical.expressions import Compiled, Together, compile_expression
 from millstream.physical.operator import Context, plain_rows
 
 
@@ -25,6 +25,7 @@ class Evaluation:
             else compile_expression(e, schema, context.functions, context.draws)
             for e in expressions
         ]
+        self._together = Together(each for each in self._each if not isinstance(each, int))
 
     def over(
         self, columns: Columns, length: int, end: Ints | None = None
@@ -33,9 +34,13 @@ class Evaluation:
         of rows that end before time begins."""
         results: list[LazyColumn] = []
         failed: Mask | None = None
+        known = self._together.evaluate(columns, length)
         for each in self._each:
             if isinstance(each, int):
                 results.append(columns.lazy[each])
+                continue
+            if each in known:
+                results.append(LazyColumn(known[each]))
                 continue
             values, bad = each.evaluate(columns, length)
             results.append(LazyColumn(values))

@@ -3,9 +3,10 @@
     compiled = compile_expression(expression, schema, functions)
     values, failed = compiled.evaluate(columns, length)
 
-Numbers without NULLs are computed by NumPy alone (`formulas`), as long as nothing can go wrong.
-Else Arrow and NumPy compute wherever one of them can mean the same. The rest is evaluated by the
-reference, once for each distinct combination of the arguments in a batch (`by_distinct`):
+Numbers without NULLs are computed by small programs (`formulas`, `programs`), as long as nothing
+can go wrong. Else Arrow and NumPy compute wherever one of them can mean the same. The rest is
+evaluated by the reference, once for each distinct combination of the arguments in a batch
+(`by_distinct`):
 
 - `ascii`, `chr`, `crc32`, `initcap`, `md5`, `sha2`, `translate`; `rlike` unless its pattern means
   the same everywhere;
@@ -22,8 +23,8 @@ reference, once for each distinct combination of the arguments in a batch (`by_d
 - comparisons of arrays and structs.
 """
 
-from millstream.physical.expressions.compile import Compiled, compile_expression
+from millstream.physical.expressions.compile import Compiled, Together, compile_expression
 from millstream.physical.expressions.drawn import Draws
 from millstream.physical.expressions.vector import Vector
 
-__all__ = ["Compiled", "Draws", "Vector", "compile_expression"]
+__all__ = ["Compiled", "Draws", "Together", "Vector", "compile_expression"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -51,6 +52,7 @@ from millstream.physical.expressions.nodes import (
     Node,
     Shared,
 )
+from millstream.physical.expressions.programs import Program
 from millstream.physical.expressions.user_functions import UserCall
 from millstream.physical.expressions.vector import Mask, Vector
 from millstream.types import BOOLEAN, STRING
@@ -88,6 +90,11 @@ class Compiled:
         self._root = root
         self._reference: Evaluator | None = None
 
+    @property
+    def formula(self) -> Formula | None:
+        """How it is computed where nothing can go wrong, if it is a computation."""
+        return self._root.formula if isinstance(self._root, Direct) else None
+
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> Vector:
         """The values for a batch; of the columns only those at `inputs` are looked at."""
         return self._root.rows(Frame(columns, length))
@@ -105,6 +112,26 @@ class Compiled:
         except FAILURES as error:
             return str(error)
         return unrepresentable(self.type)
+
+
+class Together:
+    """Those of several expressions that have formulas, evaluated in one go."""
+
+    def __init__(self, each: Iterable[Compiled]) -> None:
+        formulas = {compiled: compiled.formula for compiled in each}
+        self._formulas = {c: formula for c, formula in formulas.items() if formula is not None}
+
+    @cached_property
+    def _program(self) -> Program:
+        return Program(list(self._formulas.values()))
+
+    def evaluate(self, columns: Sequence[pa.Array], length: int) -> dict[Compiled, pa.Array]:
+        """The values of all of them, or of none: what is one alone is not for here, nor what needs
+        care."""
+        if len(self._formulas) < 2:
+            return {}
+        values = self._program.values(columns, length)
+        return {} if values is None else dict(zip(self._formulas, values, strict=True))
 
 
 class _Compiler:

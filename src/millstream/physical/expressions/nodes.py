@@ -17,12 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millstream.physical.expressions.formulas import (
-    Formula,
-    Program,
-    column_formula,
-    constant_formula,
-)
+from millstream.physical.expressions.formulas import Formula, column_formula, constant_formula
+from millstream.physical.expressions.programs import Program
 from millstream.physical.expressions.vector import (
     Mask,
     Vector,
@@ -31,7 +27,6 @@ from millstream.physical.expressions.vector import (
     mask_of,
     null_scalar,
     null_where,
-    of_numpy,
 )
 from millstream.values import to_arrow
 
@@ -91,7 +86,7 @@ class Node(ABC):
     type: pa.DataType
     inputs: frozenset[int] = frozenset()  # positions of the columns that it reads
     guarded: bool = False
-    formula: Formula | None = None  # how NumPy computes it where nothing can go wrong
+    formula: Formula | None = None  # how it is computed where nothing can go wrong
 
     @abstractmethod
     def run(self, frame: Frame) -> Vector:
@@ -221,15 +216,15 @@ class Direct(Node):
 
     @cached_property
     def _program(self) -> Program:
-        return Program(self.formula)
+        return Program([self.formula])
 
     def run(self, frame: Frame) -> Vector:
-        values = self._program.over(frame.columns)
-        return self._node.run(frame) if values is None else Vector(of_numpy(values, self.type))
+        values = self._program.values(frame.columns, frame.length)
+        return self._node.run(frame) if values is None else Vector(values[0])
 
     def mask(self, frame: Frame) -> tuple[Mask, Mask | None]:
-        values = self._program.over(frame.columns)
-        return self._node.mask(frame) if values is None else (values, None)
+        holds = self._program.mask(frame.columns, frame.length)
+        return self._node.mask(frame) if holds is None else (holds, None)
 
 
 class AlwaysNull(Node):

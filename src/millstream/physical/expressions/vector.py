@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
+from millstream.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -63,12 +63,6 @@ def from_numbers(values: Numbers, type: pa.DataType, *nulls_of: pa.Array | pa.Sc
     """Numbers as an array of `type`, NULL where one of the other arrays is."""
     stored = np.ascontiguousarray(values, _NUMPY[type])
     return pa.Array.from_buffers(type, len(stored), [validity(*nulls_of), pa.py_buffer(stored)])
-
-
-def of_numpy(values: Numbers, type: pa.DataType) -> pa.Array:
-    """Numbers or truth values as an array without NULLs."""
-    stored = np.packbits(values, bitorder="little") if type == BOOLEAN else values
-    return pa.Array.from_buffers(type, len(values), [None, pa.py_buffer(stored)])
 
 
 def validity(*arrays: pa.Array | pa.Scalar) -> pa.Buffer | None:
