@@ -25,6 +25,7 @@ from millstream.physical.kernels.gate import (
     GROUP_WIDTH,
     LEADING,
     ROW_WIDTH,
+    SIZE,
     swing,
 )
 from millstream.physical.keys import KeySpace
@@ -61,8 +62,8 @@ class Gate:
         self._row_keys = KeySpace(types if shared else ())
         self._store = RowStore(types)
         self._timeline = Timeline(ordered, words=1)
-        self._rows = np.zeros((64, ROW_WIDTH), np.int64)  # by number
-        self._groups = _empty_groups(64)
+        self._nodes = np.zeros((65, ROW_WIDTH), np.int64)  # of rows, after that of nobody
+        self._groups = np.zeros((64, GROUP_WIDTH), np.int64)
         self._slots = Slots()  # unless shared: the numbers not in use
         self._gone: Ints = np.empty(0, np.int64)  # free once what was given has been read
 
@@ -71,9 +72,14 @@ class Gate:
         return int(np.count_nonzero(self._rows[:, COUNT])) + len(self._timeline)
 
     @property
+    def _rows(self) -> Ints:
+        """Nodes by the number of their row."""
+        return self._nodes[1:]
+
+    @property
     def nbytes(self) -> int:
-        parts = (self._rows, self._groups, self._store, self._timeline, self._row_keys, self._slots)
-        return sum(part.nbytes for part in parts)
+        parts = (self._store, self._timeline, self._row_keys, self._slots)
+        return self._nodes.nbytes + self._groups.nbytes + sum(part.nbytes for part in parts)
 
     @property
     def touched(self) -> int:
@@ -116,13 +122,13 @@ class Gate:
 
     def _make_room(self, rows: int) -> None:
         more = np.zeros((rows - len(self._rows), ROW_WIDTH), np.int64)
-        self._rows = np.append(self._rows, more, axis=0)
+        self._nodes = np.append(self._nodes, more, axis=0)
         self._store.move(np.arange(self._store.capacity), rows)
 
     def _know_groups(self, groups: int) -> None:
         if len(self._groups) < groups:
             more = larger(len(self._groups), groups) - len(self._groups)
-            self._groups = np.append(self._groups, _empty_groups(more), axis=0)
+            self._groups = np.append(self._groups, np.zeros((more, GROUP_WIDTH), np.int64), axis=0)
 
     def cover(self, groups: Ints, batch: Batch) -> None:
         """Each element covers its group while it holds, as often as its weight says."""
@@ -137,7 +143,7 @@ class Gate:
         (ids,) = steps.words
         row, time, change, gone = swing(
             steps.code, steps.time, steps.port, steps.delta, ids, steps.bounds,
-            self._groups, self._rows, self.covered_passes,
+            self._groups, self._nodes, self.covered_passes,
         )  # fmt: skip
         if not self._shared:
             self._gone = np.concatenate([self._gone, gone])
@@ -157,12 +163,12 @@ class Gate:
     def mark_live(self, groups: Mask) -> None:
         """Mark the groups that are covered, have rows, or have a future."""
         known = self._groups[: len(groups)]
-        groups[: len(known)] |= (known[:, COVER] != 0) | (known[:, FIRST] >= 0)
+        groups[: len(known)] |= (known[:, COVER] != 0) | (known[:, SIZE] != 0)
         groups[self._timeline.live()] = True
 
     def renumber_groups(self, kept: Ints, renumbered: Ints) -> None:
         """Group kept[i] is now i; no other is live."""
-        groups = _empty_groups(len(kept) + 1024)
+        groups = np.zeros((len(kept) + 1024, GROUP_WIDTH), np.int64)
         known = kept < len(self._groups)
         groups[: len(kept)][known] = self._groups[kept[known]]
         self._groups = groups
@@ -184,12 +190,13 @@ class Gate:
         renumbered = self._row_keys.keep(kept)
         self._store.move(kept, len(kept) + 1024)
         self._store.vacuum(np.arange(len(kept)))
-        rows = np.zeros((self._store.capacity, ROW_WIDTH), np.int64)
-        rows[: len(kept)] = self._rows[kept]
+        nodes = np.zeros((self._store.capacity + 1, ROW_WIDTH), np.int64)
+        nodes[1 : len(kept) + 1] = self._rows[kept]
+        by_node = np.append(0, renumbered[:-1] + 1)
         for link in (FOLLOWING, LEADING):
-            rows[:, link] = renumbered[rows[:, link]]
-        self._rows = rows
-        self._groups[:, FIRST] = renumbered[self._groups[:, FIRST]]
+            nodes[:, link] = by_node[nodes[:, link]]
+        self._nodes = nodes
+        self._groups[:, FIRST] = by_node[self._groups[:, FIRST]]
         self._timeline.renumber_words(0, 0, renumbered)
         if not self._grouped:
             self.renumber_groups(kept, renumbered)
@@ -204,22 +211,16 @@ class Gate:
             "used": used,
             "values": self._store.save(used),
             "timeline": self._timeline.save(),
-            "rows": self._rows.copy(),
+            "nodes": self._nodes.copy(),
             "groups": self._groups.copy(),
         }
 
     def restore(self, state: State) -> None:
         self._row_keys.restore(state["row_keys"])
-        self._rows, self._groups = state["rows"], state["groups"]
+        self._nodes, self._groups = state["nodes"], state["groups"]
         self._store.move(np.arange(self._store.capacity), len(self._rows))
         self._store.restore(state["values"], state["used"])
         self._timeline.restore(state["timeline"])
         if not self._shared:
             self._slots.grow(len(self._rows))
             self._slots.occupy(state["used"])
-
-
-def _empty_groups(count: int) -> Ints:
-    groups = np.zeros((count, GROUP_WIDTH), np.int64)
-    groups[:, FIRST] = -1
-    return groups

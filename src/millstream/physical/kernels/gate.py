@@ -1,4 +1,9 @@
-"""A gate for each group: its rows pass while the group is covered, or while it is not."""
+"""A gate for each group: its rows pass while the group is covered, or while it is not.
+
+Row r lies at node r + 1. Node 0 is nobody: where a list ends, what is written to it is never read,
+so that nothing needs to be tested. Nodes and places are unsigned, since signed ones are tested for
+counting from the end.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,14 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-# The columns of a row and of a group, together in memory.
+# The columns of a node and of a group, together in memory.
 COUNT, FOLLOWING, LEADING, END = 0, 1, 2, 3
 ROW_WIDTH = 4
 COVER, FIRST, SIZE = 0, 1, 2
 GROUP_WIDTH = 3
+
+_NOBODY = np.uint64(0)
+_ONE = np.uint64(1)
 
 
 @njit(cache=True)
@@ -28,16 +36,17 @@ def swing(
     covered_passes: bool,
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Go through the steps of groups: events of port 0 change how often row `ids` is there, of
-    port 1 by how much the group is covered.
+    port 1 by how much the group is covered. Of a step, what comes stands before what goes, so that
+    nothing goes that is not there.
 
-    The rows of a group that are there are a list from FIRST through FOLLOWING (and back through
-    LEADING), SIZE of them. Gives the rows, times and changes of what passes, and the rows that
-    went.
+    The rows of a group that are there are a list of nodes from FIRST through FOLLOWING (and back
+    through LEADING), SIZE of them. Gives the rows, times and changes of what passes, and the rows
+    that went.
     """
     room = 2 * len(codes) + 16
     passed = np.empty((3, room), np.int64)
     gone = np.empty(len(codes), np.int64)
-    step, length, went = 0, 0, 0
+    step, length, went = 0, _NOBODY, _NOBODY
     while True:
         step, length, went = _swing_steps(
             codes, times, ports, deltas, ids, bounds, groups, rows, covered_passes,
@@ -46,8 +55,8 @@ def swing(
         if step == len(bounds) - 1:
             return passed[0, :length], passed[1, :length], passed[2, :length], gone[:went]
         # No loop may assign its own arrays anew: that makes it several times slower.
-        needed = length + 2 * (bounds[step + 1] - bounds[step]) + groups[codes[bounds[step]], SIZE]
-        larger = np.empty((3, max(2 * passed.shape[1], needed)), np.int64)
+        more = 2 * (bounds[step + 1] - bounds[step]) + groups[codes[bounds[step]], SIZE]
+        larger = np.empty((3, max(2 * passed.shape[1], np.int64(length) + more)), np.int64)
         larger[:, :length] = passed[:, :length]
         passed = larger
 
@@ -66,72 +75,72 @@ def _swing_steps(
     passed: Ints,
     gone: Ints,
     step: int,
-    length: int,
-    went: int,
-) -> tuple[int, int, int]:
-    """From one step on, until there may be no room for what the next one gives."""
+    length: np.uint64,
+    went: np.uint64,
+) -> tuple[int, np.uint64, np.uint64]:
+    """From one step on, until there may be no room for what the next one gives.
+
+    What happens to a row is written out here: a function that is given arrays counts who refers to
+    them, and that takes as long as all the rest.
+    """
+    room = passed.shape[1]
     while step < len(bounds) - 1:
-        begin, stop = bounds[step], bounds[step + 1]
-        group, time = codes[begin], times[begin]
-        if length + 2 * (stop - begin) + groups[group, SIZE] > passed.shape[1]:
+        i, stop = np.uint64(bounds[step]), np.uint64(bounds[step + 1])
+        group, time = np.uint64(codes[i]), times[i]
+        if np.int64(length) + 2 * np.int64(stop - i) + groups[group, SIZE] > room:
             break
-        was_open = (groups[group, COVER] > 0) == covered_passes
-        for i in range(begin, stop):
-            if ports[i] == 1:
-                groups[group, COVER] += deltas[i]
-        is_open = (groups[group, COVER] > 0) == covered_passes
-        if was_open and not is_open:
-            length = _pass_all(groups[group, FIRST], time, -1, rows, passed, length)
-        both = stop - begin > 1
-        for goes in range(2 if both else 1):  # first what comes: so nothing goes that is not there
-            for i in range(begin, stop):
-                if ports[i] == 1 or (both and (deltas[i] < 0) != goes):
-                    continue
-                row = ids[i]
-                if was_open and is_open:
-                    passed[0, length], passed[1, length], passed[2, length] = row, time, deltas[i]
-                    length += 1
-                before = rows[row, COUNT]
-                rows[row, COUNT] = before + deltas[i]
-                if before == 0:
-                    _link(row, group, groups, rows)
-                elif rows[row, COUNT] == 0:
-                    _unlink(row, group, groups, rows)
-                    gone[went] = row
-                    went += 1
-        if is_open and not was_open:
-            length = _pass_all(groups[group, FIRST], time, 1, rows, passed, length)
         step += 1
+        cover = groups[group, COVER]
+        was_open = is_open = (cover > 0) == covered_passes
+        if stop - i > _ONE or ports[i] == 1:
+            for j in range(i, stop):
+                cover += ports[j] * deltas[j]
+            groups[group, COVER] = cover
+            is_open = (cover > 0) == covered_passes
+            if was_open and not is_open:
+                length = _pass_all(group, time, -1, groups, rows, passed, length)
+        while i < stop:
+            if ports[i] == 0:
+                row, delta = np.uint64(ids[i]), deltas[i]
+                passed[0, length], passed[1, length], passed[2, length] = row, time, delta
+                length += np.uint64(was_open and is_open)
+                node, first = row + _ONE, np.uint64(groups[group, FIRST])
+                before = rows[node, COUNT]
+                rows[node, COUNT] = before + delta
+                if before == 0:
+                    groups[group, SIZE] += 1
+                    groups[group, FIRST] = node
+                    rows[node, FOLLOWING], rows[node, LEADING] = first, _NOBODY
+                    rows[first, LEADING] = node
+                elif before + delta == 0:
+                    following = np.uint64(rows[node, FOLLOWING])
+                    leading = np.uint64(rows[node, LEADING])
+                    groups[group, SIZE] -= 1
+                    groups[group, FIRST] = following if leading == _NOBODY else first
+                    rows[leading, FOLLOWING] = following
+                    rows[following, LEADING] = leading
+                    gone[went] = row
+                    went += _ONE
+            i += _ONE
+        if is_open and not was_open:
+            length = _pass_all(group, time, 1, groups, rows, passed, length)
     return step, length, went
 
 
 @njit(cache=True)
-def _pass_all(row: int, time: int, sign: int, rows: Ints, passed: Ints, length: int) -> int:
-    while row >= 0:
-        passed[0, length], passed[1, length] = row, time
-        passed[2, length] = sign * rows[row, COUNT]
-        length += 1
-        row = rows[row, FOLLOWING]
+def _pass_all(
+    group: np.uint64,
+    time: int,
+    sign: int,
+    groups: Ints,
+    rows: Ints,
+    passed: Ints,
+    length: np.uint64,
+) -> np.uint64:
+    node = np.uint64(groups[group, FIRST])
+    while node != _NOBODY:
+        passed[0, length], passed[1, length] = node - _ONE, time
+        passed[2, length] = sign * rows[node, COUNT]
+        length += _ONE
+        node = np.uint64(rows[node, FOLLOWING])
     return length
-
-
-@njit(cache=True)
-def _link(row: int, group: int, groups: Ints, rows: Ints) -> None:
-    first = groups[group, FIRST]
-    groups[group, SIZE] += 1
-    rows[row, FOLLOWING], rows[row, LEADING] = first, -1
-    if first >= 0:
-        rows[first, LEADING] = row
-    groups[group, FIRST] = row
-
-
-@njit(cache=True)
-def _unlink(row: int, group: int, groups: Ints, rows: Ints) -> None:
-    following, leading = rows[row, FOLLOWING], rows[row, LEADING]
-    groups[group, SIZE] -= 1
-    if leading >= 0:
-        rows[leading, FOLLOWING] = following
-    else:
-        groups[group, FIRST] = following
-    if following >= 0:
-        rows[following, LEADING] = leading

@@ -18,11 +18,12 @@ _ONE = np.uint64(1)
 
 @njit(cache=True)
 def in_order(events: Ints, pieces: Ints) -> tuple[Ints, Ints]:
-    """Events in order of time and key, and where those of each instant and key begin, and at last
-    their number. Rows are times, codes and others. They come as pieces in order of time; piece p
-    begins at pieces[p], and the last entry is the number of events."""
+    """Events in order of time and key, those that add before those that take away; and where those
+    of each instant and key begin, and at last their number. Rows are times, codes, changes and
+    others. They come as pieces in order of time; piece p begins at pieces[p], and the last entry is
+    the number of events."""
     times, order = _merged(events[0], pieces)
-    _order_instants(times, events[1], order)
+    _order_instants(times, events[1], events[2], order)
     ordered = np.empty_like(events)
     ordered[0] = times
     for row in range(1, len(events)):
@@ -74,32 +75,33 @@ def _merge(
 
 
 @njit(cache=True)
-def _order_instants(times: Ints, codes: Ints, order: Ints) -> None:
-    """Put the events of each instant in order of key."""
+def _order_instants(times: Ints, codes: Ints, changes: Ints, order: Ints) -> None:
+    """Put the events of each instant in order of key and sign."""
     length = len(order)
     begin = 0
     while begin < length:
         stop = begin + 1
         while stop < length and times[stop] == times[begin]:
             stop += 1
-        if stop - begin > _SHORT:
+        if stop - begin > 1:
             instant = order[begin:stop].copy()
-            order[begin:stop] = instant[np.argsort(codes[instant], kind="mergesort")]
-        elif stop - begin > 1:
-            _sort_by_insertion(order, codes, begin, stop)
+            ranks = 2 * codes[instant] + (changes[instant] < 0)
+            if stop - begin > _SHORT:
+                order[begin:stop] = instant[np.argsort(ranks, kind="mergesort")]
+            else:
+                _sort_by_insertion(order[begin:stop], ranks)
         begin = stop
 
 
 @njit(cache=True)
-def _sort_by_insertion(order: Ints, codes: Ints, begin: int, stop: int) -> None:
-    for i in range(begin + 1, stop):
-        event = order[i]
-        code = codes[event]
+def _sort_by_insertion(order: Ints, ranks: Ints) -> None:
+    for i in range(1, len(order)):
+        event, rank = order[i], ranks[i]
         j = i
-        while j > begin and codes[order[j - 1]] > code:
-            order[j] = order[j - 1]
+        while j > 0 and ranks[j - 1] > rank:
+            order[j], ranks[j] = order[j - 1], ranks[j - 1]
             j -= 1
-        order[j] = event
+        order[j], ranks[j] = event, rank
 
 
 @njit(cache=True)
