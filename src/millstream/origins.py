@@ -31,8 +31,8 @@ class Origins:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._held: dict[str, Held] = {}
-        self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None]] = {
-            name: (connect, None) for name, connect in BUILT_IN.items()
+        self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None, bool]] = {
+            name: (connect, None, True) for name, connect in BUILT_IN.items()
         }
 
     def hold(self, stream: str, held: Held) -> None:
@@ -45,9 +45,9 @@ class Origins:
             held.close()
 
     def add_connector(
-        self, name: str, connect: Connect, decode: Callable[[Any], Any] | None
+        self, name: str, connect: Connect, decode: Callable[[Any], Any] | None, replays: bool
     ) -> None:
-        self._connectors[name.lower()] = connect, decode
+        self._connectors[name.lower()] = connect, decode, replays
 
     def stream(self, name: str) -> Stream:
         stream = self._session.catalog.stream(Name(name, quoted=True))
@@ -131,15 +131,13 @@ class Origins:
         connector = stream.connector.name.text
         found = self._connectors.get(connector.lower())
         if found is None and connector.lower() in SOURCES:
-            source = SOURCES[connector.lower()](stream)
-            read = source.available if available_now else source.live
-            return Reader(stream, read, replays=source.replays)
+            return SOURCES[connector.lower()](stream, available_now)
         if found is None:
             raise QueryError(
                 f'stream "{stream.name}" cannot be read: connector "{connector}" does not exist',
                 help=did_you_mean(connector, [*self._connectors, *SOURCES])
                 or "register it with session.source(name, connect, decode)",
             )
-        connect, decode = found
+        connect, decode, replays = found
         call = partial(connect, *stream.connector.values, **dict(stream.connector.options))
-        return Reader(stream, call, decode)
+        return Reader(stream, call, decode, replays=replays)

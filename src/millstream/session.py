@@ -214,11 +214,18 @@ class Session:
         )
 
     def source(
-        self, name: str, connect: Connect, decode: Callable[[Any], Any] | None = None
+        self,
+        name: str,
+        connect: Connect,
+        decode: Callable[[Any], Any] | None = None,
+        *,
+        replays: bool = True,
     ) -> None:
         """Register a connector: `CREATE STREAM … SOURCE name(…)` calls `connect` with its values
-        and options; `decode` makes a row of each item that gives."""
-        self._origins.add_connector(name, connect, decode)
+        and options; `decode` makes a row of each item that gives. `replays=False` says that it does
+        not give the same rows in the same order when it is called again: a query with a checkpoint
+        then keeps them there until they are answered."""
+        self._origins.add_connector(name, connect, decode, replays)
 
     # --- functions -------------------------------------------------------------------------------
 

@@ -93,16 +93,6 @@ def test_changed_function(tmp_path: Path) -> None:
         start(lambda x: x.fill_null(0))
 
 
-def test_streams_that_cannot_come_again(tmp_path: Path) -> None:
-    session = ms.Session(engine="local")
-    session.feed("S", {"t": "BIGINT"}, time="t")
-    session.stream("I", iter([{"t": 1}]), time="t", schema={"t": "BIGINT"})
-    for name in ("S", "I"):
-        query = session.sql(f"SELECT t FROM {name}")
-        with pytest.raises(ms.QueryError, match="cannot be read again after a crash"):
-            query.start("noop", checkpoint=str(tmp_path / name))
-
-
 def test_snapshot_while_it_runs(tmp_path: Path) -> None:
     session = killed_query.session_of("local", 0.01)
     query = session.sql(killed_query.SQL)

@@ -374,3 +374,58 @@ def test_a_checkpoint_goes_on_where_it_was(tmp_path: Path) -> None:
         query = session_of(f"csv('{tmp_path}/data')", "t BIGINT").sql("SELECT t FROM Bid")
         query.start(sink, checkpoint=str(tmp_path / "checkpoint")).wait(SOON)
     assert given == [t for t in range(1, 300) if t % 10 or t >= 200]
+
+
+def test_files_that_come_later_and_are_older(tmp_path: Path) -> None:
+    """They are read later, and again in that order."""
+    seen = Seen()
+    source = f"csv('{tmp_path}/data', follow => true, poll => '5 milliseconds')"
+    write(tmp_path / "data" / "b", "t\n1\n", 2000)
+    for run in range(3):
+        query = session_of(source, "t BIGINT").sql("SELECT t FROM Bid")
+        with query.start(seen, checkpoint=str(tmp_path / "checkpoint")):
+            seen.await_rows(run + 1)
+            write(tmp_path / f"new-{run}", f"t\n{run + 2}\n", 1000 - run).rename(
+                tmp_path / "data" / f"a{run}"
+            )
+            seen.await_rows(run + 2)
+    assert [row["t"] for row in seen.rows()] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: write(path, "t\n8\n9\n")])
+def test_files_that_are_not_what_they_were(tmp_path: Path, harm: Any) -> None:
+    path = write(tmp_path / "data" / "a.csv", "t\n1\n2\n")
+    source = f"csv('{tmp_path}/data', follow => true)"
+    seen = Seen()
+    with (
+        session_of(source, "t BIGINT")
+        .sql("SELECT t FROM Bid")
+        .start(seen, checkpoint=str(tmp_path / "checkpoint"))
+    ):
+        seen.await_rows(2)
+    harm(path)
+    query = session_of(source, "t BIGINT").sql("SELECT t FROM Bid")
+    with pytest.raises(ms.QueryError) as error:
+        query.start("noop", checkpoint=str(tmp_path / "checkpoint")).wait(SOON)
+    assert str(error.value) == (
+        'error: query "query_1": stream "Bid" cannot be read: its files are not what they were '
+        f'before the restart: "{path}" is another or gone\n'
+        "help: restore them, or start the query with a new checkpoint"
+    )
+
+
+def test_what_is_available_again_and_again(tmp_path: Path) -> None:
+    """A window goes on over the files of another day."""
+    seen = Seen()
+    source = f"csv('{tmp_path}/data', follow => true)"
+    for day in range(3):
+        write(tmp_path / "data" / f"{day}.csv", f"t\n{10 * day}\n{10 * day + 1}\n")
+        query = session_of(source, "t BIGINT").sql(
+            "SELECT COUNT(*) AS n FROM Bid WINDOW(RANGE 12) EMIT CHANGES"
+        )
+        running = query.start(
+            seen, checkpoint=str(tmp_path / "checkpoint"), trigger="available_now"
+        )
+        assert running.wait(SOON)
+    counts = {row["at"]: row["n"] for row in seen.rows() if row["change"] > 0}
+    assert counts == {0: 1, 1: 2, 10: 3, 11: 4, 12: 3, 13: 2, 20: 3}

@@ -110,8 +110,14 @@ class LocalFiles:
 
     def _path(self, name: str) -> Path:
         path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder(path.parent)
         return path
+
+    def _make_folder(self, folder: Path) -> None:
+        if not folder.is_dir():
+            self._make_folder(folder.parent)
+            folder.mkdir(exist_ok=True)
+            self._sync_folder(folder.parent)
 
     def _draft(self, name: str, data: bytes) -> Path:
         draft = self._path(f"{name}.{secrets.token_hex(4)}{_DRAFT}")

@@ -35,7 +35,6 @@ from millstream.connectors.json_rows import json_rows, keys_in
 from millstream.connectors.listing import DataFile, is_pattern, listed_files
 from millstream.connectors.parquet_rows import opened, parquet_rows
 from millstream.connectors.parts import Place, check_text, from_text
-from millstream.connectors.source import Live
 from millstream.errors import DataError, one_of
 from millstream.records import Checked
 from millstream.types import STRING, sql_name
@@ -78,45 +77,36 @@ def file_arguments(stream: Stream) -> FileArguments:
 
 
 class Files:
-    """The files of a stream, read from the beginning."""
+    """The files of a stream: which there are, and the rows of each."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, available_now: bool) -> None:
         self._stream = stream
         self._given = file_arguments(stream)
-        self.replays = not self._given.follow  # files may come in another order than they were made
+        self._follows = self._given.follow and not available_now
+        self.may_grow = self._given.follow
         path = self._given.path
         if not is_pattern(path) and not Path(path).exists():
-            raise self._error(f'there is no file or folder "{path}"')
+            raise self.error(f'there is no file or folder "{path}"')
 
-    def available(self) -> Iterator[Checked]:
-        return (rows for file in self._present() for rows in self._rows(file))
-
-    def live(self) -> Iterator[Checked]:
-        return Live(self._follow) if self._given.follow else self.available()
-
-    def _present(self) -> list[DataFile]:
+    def present(self) -> list[DataFile]:
+        """In the order in which they are to be read."""
         files = listed_files(self._given.path)
         if not files and not self._given.follow:
-            raise self._error(
+            raise self.error(
                 f'there are no files in "{self._given.path}"', "follow => TRUE waits for them"
             )
         return files
 
-    def _follow(self, closed: threading.Event) -> Iterator[Checked]:
-        known: set[str] = set()
-        while not closed.is_set():
-            for file in self._present():
-                if file.path not in known:
-                    known.add(file.path)
-                    yield from self._rows(file)
-            closed.wait(self._given.poll)
+    def follow(self, closed: threading.Event) -> Iterator[list[DataFile]]:
+        """Those that are there, again and again if they are followed."""
+        yield self.present()
+        while self._follows and not closed.wait(self._given.poll):
+            yield self.present()
 
-    def _error(self, message: str, help: str | None = None) -> DataError:
+    def error(self, message: str, help: str | None = None) -> DataError:
         return DataError(f'stream "{self._stream.name}": {message}', None, help)
 
-    # --- a file -----------------------------------------------------------------------------------
-
-    def _rows(self, file: DataFile) -> Iterator[Checked]:
+    def rows(self, file: DataFile) -> Iterator[Checked]:
         row = "row" if self._given.format == "parquet" else "line"
         place = Place(f'file "{file.path}"', row, self._constants(file))
         read = {"parquet": self._parquet, "csv": self._csv, "json": self._json}
@@ -124,7 +114,7 @@ class Files:
             yield from read[self._given.format](file, place)
         except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
             reason = str(error).split("\n")[0]
-            raise self._error(
+            raise self.error(
                 f"{place.name} cannot be read as {FORMATS[self._given.format]}: {reason}"
             ) from error
 
@@ -162,7 +152,7 @@ class Files:
     def _check_object(self, line: bytes, place: Place) -> None:
         if not line.startswith(b"{"):
             shown = line[:20].decode(errors="replace")
-            raise self._error(
+            raise self.error(
                 f"{place.name} has no JSON lines: it begins with {shown!r}",
                 "write one object a line",
             )
@@ -174,7 +164,7 @@ class Files:
             alike = [name for name in there if name.lower() == field.name.lower()]
             if field.name not in there and len(alike) != 1:
                 help = one_of(field.name, there, "column")
-                raise self._error(f'{place.name} has no column "{field.name}"', help)
+                raise self.error(f'{place.name} has no column "{field.name}"', help)
             names.append(field.name if field.name in there else alike[0])
         return names
 
@@ -188,7 +178,7 @@ class Files:
                 value = from_text(pa.array([text], STRING), field.type).values[0]
                 if text is not None and not value.is_valid:
                     what = f'{text!r} in column "{field.name}" is not {sql_name(field.type)}'
-                    raise self._error(f'the folder of file "{file.path}": {what}')
+                    raise self.error(f'the folder of file "{file.path}": {what}')
                 constants[field.name] = value
         return constants
 

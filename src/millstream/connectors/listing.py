@@ -37,6 +37,11 @@ def listed_files(path: str) -> list[DataFile]:
     return sorted(found.values(), key=lambda file: (file.modified, file.path))
 
 
+def unchanged(file: DataFile) -> bool:
+    """Whether a file is still as it was found."""
+    return [*_file(Path(file.path), file.constants)] == [file]
+
+
 def _files(root: Path) -> Iterator[DataFile]:
     if root.is_dir():
         yield from _in_folder(root, ())

@@ -12,15 +12,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.connectors.arguments import Arguments
-from millstream.connectors.source import Live
+from millstream.connectors.live import Live
 from millstream.errors import DataError
+from millstream.local.sources import Reader
 from millstream.types import BIGINT, TIMESTAMP, sql_name
 
 COLUMNS = {"timestamp": TIMESTAMP, "value": BIGINT}
@@ -40,23 +40,22 @@ def rows_per_second(stream: Stream) -> float:
     return Arguments(stream, ["rows_per_second"]).positive("rows_per_second", 1)
 
 
-class Rate:
-    replays = False  # the clock goes on
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._rate = rows_per_second(stream)
-
-    def available(self) -> Any:
+def connect(stream: Stream, available_now: bool) -> Reader:
+    rate = Rate(stream, rows_per_second(stream))
+    if available_now:
         raise DataError(
-            f'stream "{self._stream.name}": connector "rate" has no end',
+            f'stream "{stream.name}": connector "rate" has no end',
             help="start the query without a trigger: query.start(sink)",
         )
+    return Reader(stream, lambda: Live(rate.rows), replays=False)
 
-    def live(self) -> Live:
-        return Live(self._rows)
 
-    def _rows(self, closed: threading.Event) -> Iterator[pa.Table]:
+class Rate:
+    def __init__(self, stream: Stream, rate: float) -> None:
+        self._stream = stream
+        self._rate = rate
+
+    def rows(self, closed: threading.Event) -> Iterator[pa.Table]:
         begun = time.time_ns() // 1000
         stopwatch = time.monotonic()
         given = 0

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from millstream.catalog import Stream
-from millstream.connectors.source import Source
+from millstream.local.sources import Reader
 
 Connect = Callable[..., Any]
 
@@ -21,24 +21,15 @@ def _module(name: str) -> Connect:
     return connect
 
 
-def _class(module: str, name: str) -> Callable[[Stream], Source]:
-    """A class of a module of this package."""
-
-    def of(stream: Stream) -> Source:
-        found: Source = getattr(import_module(f"millstream.connectors.{module}"), name)(stream)
-        return found
-
-    return of
-
-
 # What `CREATE STREAM … SOURCE name(…)` calls, by the name in lower case.
 BUILT_IN: Mapping[str, Connect] = {"nexmark": _module("nexmark")}
 
-# Those that go by what their stream declares.
-SOURCES: Mapping[str, Callable[[Stream], Source]] = {
-    "parquet": _class("files", "Files"),
-    "csv": _class("files", "Files"),
-    "json": _class("files", "Files"),
-    "rate": _class("rate", "Rate"),
-    "socket": _class("socket_lines", "Socket"),
+# Those that go by what their stream declares. They are told whether only that is wanted which is
+# available now.
+SOURCES: Mapping[str, Callable[[Stream, bool], Reader]] = {
+    "parquet": _module("file_reader"),
+    "csv": _module("file_reader"),
+    "json": _module("file_reader"),
+    "rate": _module("rate"),
+    "socket": _module("socket_lines"),
 }

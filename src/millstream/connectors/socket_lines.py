@@ -19,9 +19,10 @@ from millstream.catalog import Stream
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.csv_rows import Layout, csv_rows
 from millstream.connectors.json_rows import json_rows, keys_in
+from millstream.connectors.live import Live
 from millstream.connectors.parts import Part, Place, check_text, checked, read_text
-from millstream.connectors.source import Live
 from millstream.errors import DataError
+from millstream.local.sources import Reader
 from millstream.records import Checked
 from millstream.types import STRING
 
@@ -56,21 +57,19 @@ def socket_arguments(stream: Stream) -> SocketArguments:
     return found
 
 
-class Socket:
-    replays = False
+def connect(stream: Stream, available_now: bool) -> Reader:
+    """Nobody knows what is available: it is read to its end."""
+    lines = SocketLines(stream, socket_arguments(stream))
+    return Reader(stream, lambda: Live(lines.rows), replays=False)
 
-    def __init__(self, stream: Stream) -> None:
+
+class SocketLines:
+    def __init__(self, stream: Stream, given: SocketArguments) -> None:
         self._stream = stream
-        self._given = socket_arguments(stream)
-        self._place = Place(f"{self._given.host}:{self._given.port}")
+        self._given = given
+        self._place = Place(f"{given.host}:{given.port}")
 
-    def available(self) -> Live:
-        return self.live()
-
-    def live(self) -> Live:
-        return Live(self._rows)
-
-    def _rows(self, closed: threading.Event) -> Iterator[Checked]:
+    def rows(self, closed: threading.Event) -> Iterator[Checked]:
         number = 1
         for lines in self._lines(closed):
             yield from self._read(lines, number)

@@ -45,7 +45,9 @@ class Opener:
             lock.release()
             raise
         closing = _closing(lock, root, durable)
-        return RemoteGraph(plan, context, sink, pipeline, files, files.root, closing)
+        graph = RemoteGraph(plan, context, sink, pipeline, files, files.root, closing)
+        graph.checkpoint = files if durable else None
+        return graph
 
     def _claimed(
         self, files: LocalFiles, plan: PhysicalPlan, context: Context

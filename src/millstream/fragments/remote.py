@@ -145,7 +145,7 @@ class RemoteGraph(Graph):
     def delivered(self) -> None:
         assert self._position is not None
         self._pipeline.note_published(pickle.dumps(self._position.save()))
-        for input in self._remote:
+        for input in self._position.inputs:
             input.let_go()
 
     @property

@@ -16,6 +16,7 @@ from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
 
 if TYPE_CHECKING:
+    from millstream.checkpoint.files import Files
     from millstream.local.position import Position
 
 Sink = Callable[[Batch], None]
@@ -37,6 +38,8 @@ class Vertex:
 
 class Graph:
     """The operators of a plan; what the root gives goes to the sink."""
+
+    checkpoint: Files | None = None  # where that is written which must outlast a crash
 
     def __init__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> None:
         self.context = context

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from millstream.catalog import Stream
+from millstream.checkpoint.spool import Spool
 from millstream.local.intake import joined, nothing, typed_rows
 from millstream.records import BadRow, Checked, Records
 
@@ -27,9 +28,11 @@ class Beat:
 
 @dataclass(frozen=True)
 class End:
-    """Nothing follows; `failure` is what ended the source, if it did not end by itself."""
+    """Nothing follows; `failure` is what ended the source, if it did not end by itself. `for_now`:
+    something may follow another time."""
 
     failure: Exception | None = None
+    for_now: bool = False
 
 
 Entry: TypeAlias = "Checked | Beat | End | list[Any]"  # a list: rows that are not typed yet
@@ -80,16 +83,25 @@ class Inlet:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def recover(self, received: int) -> int:
+        """Before anything is offered: how many rows of those that were received before a restart
+        will be offered again."""
+        return received
+
     def offer(self, entry: Checked | Beat | End) -> bool:
         """Put an entry at the end of the queue, once there is room."""
         with self._inbox.lock:
             if not self._has_room():
                 return False
-            self._entries.append(entry)
-            self.queued += len(entry) if isinstance(entry, Checked) else 0
-            self.closed = isinstance(entry, End)
-            self._inbox.work.notify()
+            self._put(entry)
         return True
+
+    def _put(self, entry: Checked | Beat | End) -> None:
+        """The caller holds the lock."""
+        self._entries.append(entry)
+        self.queued += len(entry) if isinstance(entry, Checked) else 0
+        self.closed = self.closed or isinstance(entry, End)
+        self._inbox.work.notify()
 
     def offer_row(self, row: object) -> bool:
         """Put a row that is not typed yet at the end: many of them are typed together."""
@@ -117,6 +129,12 @@ class Inlet:
     def close(self) -> None:
         """Take nothing more; what is queued stays. The caller holds the lock."""
         self.closed = True
+
+    def forget(self, received: int) -> None:
+        """The first so many rows will never be asked for again."""
+
+    def part(self) -> None:
+        """After it was closed: wait for those who are in the midst of an offer."""
 
     def take(self, limit: int) -> Arrival:
         """What has arrived, up to about a limit of rows."""
@@ -155,3 +173,43 @@ class Inlet:
             rows += size
         self.queued -= rows
         return entries
+
+
+class SpooledInlet(Inlet):
+    """A queue whose rows are in the checkpoint of the query before they are in it: what was offered
+    is answered, also after a crash."""
+
+    def __init__(self, stream: Stream, inbox: Inbox, capacity: int, spool: Spool) -> None:
+        super().__init__(stream, inbox, capacity)
+        self._spool = spool
+        self._turn = threading.Lock()  # rows are queued in the order in which they are written
+
+    def recover(self, received: int) -> int:
+        with self._inbox.lock:
+            for rows in self._spool.load(received):
+                self._put(rows)
+        return 0
+
+    def offer(self, entry: Checked | Beat | End) -> bool:
+        if not isinstance(entry, Checked):
+            return super().offer(entry)
+        with self._inbox.lock:
+            if not self._has_room():
+                return False
+        with self._turn:
+            if self.closed:
+                return False
+            self._spool.add(entry)
+            with self._inbox.lock:
+                self._put(entry)
+        return True
+
+    def offer_row(self, row: object) -> bool:
+        return self.offer(Checked(*typed_rows(self.stream, [row])))
+
+    def forget(self, received: int) -> None:
+        self._spool.forget(received)
+
+    def part(self) -> None:
+        with self._turn:
+            pass

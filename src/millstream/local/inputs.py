@@ -28,7 +28,9 @@ class Origin(Protocol):
 class Pusher(Protocol):
     """Who fills the queue of an input."""
 
-    def attach(self, inbox: Inbox) -> Inlet: ...
+    def attach(self, inlet: Inlet, received: int) -> int:
+        """From now on. How many rows come first that are known: of those that the query has
+        received before a restart."""
 
     def detach(self, inlet: Inlet) -> None: ...
 
@@ -82,6 +84,9 @@ class Input(ABC):
 
     def detach(self) -> None:  # noqa: B027
         """Tell those who push, if any, that nobody reads any more."""
+
+    def let_go(self) -> None:  # noqa: B027
+        """What follows from all that was received is where it belongs, and will stay there."""
 
     def report(self, late: LateOutput, errors: ErrorOutput) -> None:  # noqa: B027
         """Tell of rows that were found late or bad elsewhere than here."""
@@ -144,18 +149,26 @@ class Input(ABC):
 class QueuedInput(Input):
     """A stream that is pushed."""
 
-    def __init__(
-        self, stream: Stream, vertices: list[Vertex], origin: Pusher, inbox: Inbox
-    ) -> None:
-        super().__init__(stream, vertices)
-        self._held = HeldRows() if is_held(stream, [v.node for v in vertices]) else None
+    def __init__(self, vertices: list[Vertex], origin: Pusher, inlet: Inlet) -> None:
+        super().__init__(inlet.stream, vertices)
+        self._held = HeldRows() if is_held(inlet.stream, [v.node for v in vertices]) else None
         self.origin = origin
-        self._inlet = origin.attach(inbox)
+        self._inlet = inlet
         self._known = 0  # rows that come again after a restart, and were read before it
+        self._run_dry = False  # nothing follows that is there now
+
+    def begin(self, now: int) -> None:
+        super().begin(now)
+        if not self.ended:
+            self._known = self.origin.attach(self._inlet, self.received)
 
     @property
     def ready(self) -> bool:
         return len(self._inlet) > 0
+
+    @property
+    def over(self) -> bool:
+        return super().over or self._run_dry
 
     @property
     def queued(self) -> int:
@@ -163,6 +176,7 @@ class QueuedInput(Input):
 
     def take(self, limit: int = BATCH_ROWS) -> Arrival:
         arrival = self._inlet.take(limit)
+        self._run_dry = arrival.end is not None and arrival.end.for_now
         known = min(self._known, len(arrival.records) + len(arrival.bad))
         self._known -= known
         return arrival.without(known) if known else arrival
@@ -173,7 +187,6 @@ class QueuedInput(Input):
     def restore(self, state: State) -> None:
         self._held = state["held"]
         super().restore({name: value for name, value in state.items() if name != "held"})
-        self._known = self.received
 
     def released(self, records: Records) -> Records:
         return records if self._held is None else self._held.released(records, self.frontier)
@@ -187,6 +200,10 @@ class QueuedInput(Input):
 
     def detach(self) -> None:
         self.origin.detach(self._inlet)
+        self._inlet.part()
+
+    def let_go(self) -> None:
+        self._inlet.forget(self.received)
 
 
 class BoundedInput(Input):

@@ -10,10 +10,11 @@ from types import GeneratorType
 from typing import Any
 
 from millstream.catalog import Stream
+from millstream.checkpoint.spool import Spool
 from millstream.errors import DataError, QueryError
 from millstream.instants import chronon
 from millstream.local.graph import Graph
-from millstream.local.inbox import CAPACITY, Beat, End, Inbox, Inlet
+from millstream.local.inbox import CAPACITY, Beat, End, Inbox, Inlet, SpooledInlet
 from millstream.local.inputs import Input, QueuedInput
 from millstream.local.intake import Unreadable, is_table, typed
 from millstream.records import Checked
@@ -77,7 +78,8 @@ class Audience:
 
 class Feed:
     """A stream that a program pushes. Every running query that reads it gets what is sent from
-    its start on; what is sent while none runs is gone."""
+    its start on; what is sent while none runs is gone. When `send` returns, the rows are in the
+    checkpoint of each query that has one."""
 
     def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
         if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
@@ -132,16 +134,17 @@ class Feed:
     # --- for queries -----------------------------------------------------------------------------
 
     def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
-        return QueuedInput(stream, graph.sources[stream.name], self, inbox)
+        inlet = _spooled(stream, graph, inbox, self._audience.capacity)
+        return QueuedInput(graph.sources[stream.name], self, inlet)
 
-    def attach(self, inbox: Inbox) -> Inlet:
-        inlet = Inlet(self._audience.stream, inbox, self._audience.capacity)
+    def attach(self, inlet: Inlet, received: int) -> int:
+        known = inlet.recover(received)
         with self._lock:
             if self._closed:
                 inlet.offer(End())
             else:
                 self._audience.join(inlet)
-        return inlet
+        return known
 
     def detach(self, inlet: Inlet) -> None:
         self._audience.leave(inlet)
@@ -153,7 +156,7 @@ class Reader:
     The iterable is opened by the thread. It may block: the thread then sleeps in it, and ends at
     the next item if nobody wants it any more. `shared`: a later query goes on where the last one
     left off; otherwise the iterable is closed when its query ends. `replays`: opened again, it
-    gives the same rows in the same order.
+    gives the same rows in the same order. `for_now`: after its end more may come another time.
     """
 
     def __init__(
@@ -164,12 +167,14 @@ class Reader:
         *,
         shared: bool = False,
         replays: bool = True,
+        for_now: bool = False,
     ) -> None:
         self._audience = Audience(stream)
         self._open = open
         self._decode = decode
         self.shared = shared
         self.replays = replays and not shared
+        self._for_now = for_now
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._items: Iterator[Any] | None = None
@@ -193,20 +198,21 @@ class Reader:
         return [item for item in data if not isinstance(item, Heartbeat)]
 
     def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
-        return QueuedInput(stream, graph.sources[stream.name], self, inbox)
+        inlet = Inlet(stream, inbox) if self.replays else _spooled(stream, graph, inbox)
+        return QueuedInput(graph.sources[stream.name], self, inlet)
 
-    def attach(self, inbox: Inbox) -> Inlet:
-        inlet = Inlet(self._audience.stream, inbox)
+    def attach(self, inlet: Inlet, received: int) -> int:
+        known = inlet.recover(received)
         with self._lock:
             if self._end is not None:
                 inlet.offer(self._end)
-                return inlet
+                return known
             self._audience.join(inlet)
             if self._thread is None:
                 name = f"millstream source {self._audience.stream.name}"
                 self._thread = threading.Thread(target=self._read, name=name, daemon=True)
                 self._thread.start()
-        return inlet
+        return known
 
     def detach(self, inlet: Inlet) -> None:
         """Where a source that blocks can be closed from outside, that wakes it."""
@@ -226,7 +232,7 @@ class Reader:
                 close()
 
     def _read(self) -> None:
-        end = End()
+        end = End(for_now=self._for_now)
         try:
             if self._items is None:
                 self._items = items_of(self._open())
@@ -270,6 +276,13 @@ class Reader:
             _, taken = self._audience.tell_rows(item)
             return taken
         return self._audience.tell_row(item)
+
+
+def _spooled(stream: Stream, graph: Graph, inbox: Inbox, capacity: int = CAPACITY) -> Inlet:
+    """A queue for rows that do not come again: with a checkpoint they are kept there."""
+    if graph.checkpoint is None:
+        return Inlet(stream, inbox, capacity)
+    return SpooledInlet(stream, inbox, capacity, Spool(graph.checkpoint, stream.name))
 
 
 def items_of(data: object) -> Iterator[Any]:

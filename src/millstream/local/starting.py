@@ -14,7 +14,7 @@ from millstream.local.graph import Graph
 from millstream.local.inputs import Origin
 from millstream.local.running import OpenGraph, OpenSink, Running
 from millstream.local.sinks import Sink, SinkContext, is_kept, opened
-from millstream.local.sources import Feed, Reader
+from millstream.local.sources import Feed
 from millstream.logical.plan import Source
 from millstream.logical.time import TIMESTAMP_TIME
 from millstream.records import Records
@@ -56,8 +56,6 @@ def start(
     interval = _interval(trigger)
     origins = _origins(session, query, trigger == AVAILABLE_NOW)
     _check_sources(origins, trigger)
-    if checkpoint is not None:
-        _check_replay(origins)
     if name is not None:
         query.named(name)
     return Running(
@@ -127,17 +125,6 @@ def _origins(
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
     known = session._origins
     return {name: (known.stream(name), known.origin(name, available_now)) for name in sorted(names)}
-
-
-def _check_replay(origins: dict[str, tuple[Stream, Records | Origin]]) -> None:
-    """After a crash rows that were read and not committed must come again."""
-    for name, (_, origin) in origins.items():
-        if isinstance(origin, Feed) or (isinstance(origin, Reader) and not origin.replays):
-            raise QueryError(
-                f'stream "{name}" cannot be read again after a crash, so a checkpoint of it would '
-                "be worth nothing",
-                help="use a source that can: data in memory, or CREATE STREAM … SOURCE",
-            )
 
 
 def _check_sources(

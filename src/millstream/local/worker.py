@@ -211,7 +211,7 @@ class Worker:
                 self.late.add(input.stream, late)
         if arrival.end is not None and arrival.end.failure is not None:
             self._source_failed(input, arrival.end.failure)
-        elif arrival.end is not None:
+        elif arrival.end is not None and not arrival.end.for_now:
             input.ended = True
         moved = input.advance(records, arrival.frontier)
         records = input.released(records)

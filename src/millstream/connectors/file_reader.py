@@ -1,0 +1,85 @@
+"""Reads the files of a stream, one after the other, and goes on in the midst of them after a crash.
+
+With a checkpoint, what is about to be read is noted there first: files that come later may be older
+than those that were read, and the order must be the same again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import chain
+
+from millstream.catalog import Stream
+from millstream.checkpoint.journal import Journal
+from millstream.connectors.files import Files
+from millstream.connectors.listing import DataFile, unchanged
+from millstream.connectors.live import Live
+from millstream.local.graph import Graph
+from millstream.local.inbox import Inbox, Inlet
+from millstream.local.inputs import Input
+from millstream.local.sources import Reader
+from millstream.records import Checked
+
+NOTED_FILES = 100  # at most so many are noted at once, and read again after a crash
+
+
+def connect(stream: Stream, available_now: bool) -> FileReader:
+    return FileReader(stream, Files(stream, available_now))
+
+
+class FileReader(Reader):
+    """`_noted` are the files that were begun before a restart and are needed again, with the number
+    of the first row of each group; `_known` are the paths of all that were begun."""
+
+    def __init__(self, stream: Stream, files: Files) -> None:
+        super().__init__(stream, lambda: Live(self._rows), for_now=files.may_grow)
+        self._files = files
+        self._journal: Journal | None = None
+        self._noted: list[tuple[int, list[DataFile]]] = []
+        self._known: set[str] = set()
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        if graph.checkpoint is not None:
+            self._journal = Journal(graph.checkpoint, stream.name)
+        return super().open(stream, graph, inbox)
+
+    def attach(self, inlet: Inlet, received: int) -> int:
+        notes = self._journal.notes() if self._journal is not None else []
+        begun = [number for number, (row, _) in enumerate(notes) if row <= received]
+        self._noted = notes[begun[-1] :] if begun else notes
+        self._known = {file.path for _, files in notes for file in files}
+        super().attach(inlet, received)
+        return received - self._first
+
+    @property
+    def _first(self) -> int:
+        """The number of the row that comes first."""
+        return self._noted[0][0] if self._noted else 0
+
+    def _rows(self, closed: threading.Event) -> Iterator[Checked]:
+        row = self._first
+        for noted, files in chain(self._noted, self._new(closed)):
+            if noted is None and self._journal is not None:
+                self._journal.add(row, files)
+            self._check(noted in (None, row), f'they have {row} rows before "{files[0].path}"')
+            for file in files:
+                self._check(noted is None or unchanged(file), f'"{file.path}" is another or gone')
+                for rows in self._files.rows(file):
+                    row += len(rows)
+                    yield rows
+
+    def _new(self, closed: threading.Event) -> Iterator[tuple[None, list[DataFile]]]:
+        """The files that are not noted, some at a time."""
+        for present in self._files.follow(closed):
+            new = [file for file in present if file.path not in self._known]
+            self._known.update(file.path for file in new)
+            for first in range(0, len(new), NOTED_FILES):
+                yield None, new[first : first + NOTED_FILES]
+
+    def _check(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise self._files.error(
+                f"its files are not what they were before the restart: {otherwise}",
+                "restore them, or start the query with a new checkpoint",
+            )
