@@ -13,7 +13,8 @@ from checkpoint import killed_query
 
 
 def main(folder: Path, sink: str, *options: str) -> None:
-    done = max((int(path.name) for path in folder.glob("checkpoint/manifests/*")), default=0)
+    names = (path.name for path in folder.glob("checkpoint/manifests/*"))
+    done = max((int(name) for name in names if name.isdigit()), default=0)  # there may be drafts
     query = killed_query.session_of("local", 0.02, quick=20 * done).sql(killed_query.SQL)
     named = ms.sink(sink, **dict(option.split("=", 1) for option in options))
     query.start(named, checkpoint=str(folder / "checkpoint")).wait()
