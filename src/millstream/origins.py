@@ -12,6 +12,7 @@ from millstream.data import is_spark_frame
 from millstream.errors import DataError, MillstreamError, QueryError, did_you_mean
 from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
+from millstream.logical.plan import Plan, Source
 from millstream.names import Name
 from millstream.records import Records
 
@@ -55,6 +56,10 @@ class Origins:
         return stream
 
     # --- all that there is -----------------------------------------------------------------------
+
+    def inputs(self, plan: Plan) -> dict[str, Records]:
+        """The rows of every source of a plan."""
+        return self.records(sources_of(plan))
 
     def records(self, names: Iterable[str]) -> dict[str, Records]:
         """All rows of streams that end."""
@@ -106,14 +111,14 @@ class Origins:
             return held
         if held is None and not self.is_read_by_spark(stream):
             return self._connected(stream, available_now)
-        from millstream.spark.sources import follows, stream_frame
+        from millstream.spark.sources import follows, poll_interval, stream_frame
         from millstream.spark.streams import SparkStream
 
         if held is not None:
             return SparkStream(held, not held.isStreaming, available_now)
         assert stream.connector is not None
-        frame = stream_frame(self._session.spark, stream)
-        return SparkStream(frame, not follows(stream.connector), available_now)
+        frame, ends = stream_frame(self._session.spark, stream), not follows(stream.connector)
+        return SparkStream(frame, ends, available_now, poll_interval(stream.connector))
 
     def is_read_by_spark(self, stream: Stream) -> bool:
         """Whether a declared stream is one of Spark's formats: on Spark those that it knows better,
@@ -141,3 +146,7 @@ class Origins:
         connect, decode, replays = found
         call = partial(connect, *stream.connector.values, **dict(stream.connector.options))
         return Reader(stream, call, decode, replays=replays)
+
+
+def sources_of(plan: Plan) -> list[str]:
+    return sorted({node.stream for node in plan.walk() if isinstance(node, Source)})

@@ -16,10 +16,11 @@ from millstream.errors import Diagnostic, NotYetError, QueryError
 from millstream.instants import chronon
 from millstream.logical.analysis import given_anew
 from millstream.logical.elements import Element, Row, row_key
-from millstream.logical.plan import Plan, Schema, Source
+from millstream.logical.plan import Plan, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
+from millstream.origins import sources_of
 from millstream.records import LAST_TIMESTAMP, Records
 from millstream.values import to_arrow
 
@@ -156,11 +157,7 @@ class Query:
         return self._run_local(self._inputs())
 
     def _inputs(self) -> dict[str, Records]:
-        """The rows of every source."""
-        return self._session._origins.records(self._sources())
-
-    def _sources(self) -> list[str]:
-        return sorted({node.stream for node in self.plan.walk() if isinstance(node, Source)})
+        return self._session._origins.inputs(self.plan)
 
     def _run_reference(self, inputs: Mapping[str, Records]) -> pa.Table:
         reference = self._reference(inputs)
@@ -189,7 +186,7 @@ class Query:
         from millstream.spark import bounded
 
         known = self._session._origins
-        found = {name: known.frame(name) for name in self._sources()}
+        found = {name: known.frame(name) for name in sources_of(self.plan)}
         frames = [
             Frame(Reading(known.stream(name), until=until), frame)
             for name, frame in found.items()
@@ -261,13 +258,13 @@ class Query:
         from millstream.local.starting import start
 
         self._check_registered()
-        opener = self._opener(checkpoint)
+        opener = self._opener(checkpoint, discards=sink == "noop" and not snapshots)
         self.running = start(
             self._session, self, sink, name, checkpoint, trigger, late, errors, snapshots, opener
         )
         return self.running
 
-    def _opener(self, checkpoint: str | None) -> Opener | None:
+    def _opener(self, checkpoint: str | None, discards: bool) -> Opener | None:
         """Who opens the operators, if they do not simply run in the thread of the query."""
         on_spark = self._session.engine == "spark"
         if checkpoint is None and not on_spark:
@@ -278,12 +275,13 @@ class Query:
         catalog = self._session.catalog
         own = identity(self.plan, self.emit, catalog.functions, catalog.aggregates)
         if not on_spark:
-            return Opener(own, self._seed, checkpoint)
+            return Opener(own, self._seed, checkpoint, discards=discards)
         from millstream.spark.executor import OnSpark
 
         spark = self._session.spark
         places = spark.sparkContext.defaultParallelism
-        return Opener(own, self._seed, checkpoint, places, partial(OnSpark.opened, spark))
+        executor = partial(OnSpark.opened, spark)
+        return Opener(own, self._seed, checkpoint, places, executor, discards)
 
     def snapshot(
         self,

@@ -88,7 +88,7 @@ class Run:
         self._work = Work(fragments_of(physical), shards, shards, {}, {}, seed=1)
         self._pipeline = Pipeline(self._work, files, InProcess(self._work, files))
         self._files = files
-        self._inputs = session._inputs(plan)
+        self._inputs = session._origins.inputs(plan)
         self._plan = plan
 
     def had(self, whole: dict[int, list[Element]]) -> dict[int, list[Element]]:
@@ -105,7 +105,7 @@ class Run:
         beginning = pipeline.manifest.beginning
         for number in range(pipeline.manifest.batch + 1, ROWS // BATCH + 2):
             step, inputs = self._batch(number, beginning)
-            beginning = pipeline.run(step, inputs, b"driver").present.beginning
+            beginning = pipeline.run(step, inputs, [], lambda _: b"driver").present.beginning
             self._publish(sink)
 
     def _publish(self, sink: dict[int, list[Element]]) -> None:
@@ -164,7 +164,7 @@ def test_every_crash(
 ) -> None:
     monkeypatch.setattr("millstream.fragments.keeping.LEAST", least)
     plan = session.sql(text).plan
-    inputs = {name: records.elements() for name, records in session._inputs(plan).items()}
+    inputs = {name: records.elements() for name, records in session._origins.inputs(plan).items()}
     expected = Reference(plan, inputs).result()
     recorder = Recorder()
     whole: dict[int, list[Element]] = {}

@@ -93,10 +93,11 @@ def test_changed_function(tmp_path: Path) -> None:
         start(lambda x: x.fill_null(0))
 
 
-def test_snapshot_while_it_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [3, 100, 250])
+def test_snapshot_while_it_runs(tmp_path: Path, at: int) -> None:
     session = killed_query.session_of("local", 0.01)
     query = session.sql(killed_query.SQL)
-    running = query.start(checkpoint=str(tmp_path))
-    with pytest.raises(ms.NotYetError, match="cannot tell yet"):
-        query.snapshot(100, timeout=30)
-    running.stop()
+    with query.start(checkpoint=str(tmp_path)):
+        found = query.snapshot(at, timeout=30)
+    expected = killed_query.session_of("local", 0).sql(killed_query.SQL).snapshot(at)
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, expected.to_pylist()))

@@ -33,6 +33,7 @@ from millstream.fragments.messages import Message, as_record, messages_in
 from millstream.fragments.outcome import Outcome as BatchOutcome
 from millstream.fragments.pipeline import Pipeline
 from millstream.fragments.progress import Advance, Step
+from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
 from millstream.logical.elements import Element
@@ -90,7 +91,9 @@ class Tasks:
         self._keepers: dict[int, Keeper] = {}
         self.leaves: list[list[LeafInput]] = []
 
-    def run(self, order: Order, inputs: Sequence[LeafInput]) -> Iterable[Message]:
+    def run(
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+    ) -> Iterable[Message]:
         messages = [m for task in self.leaves for m in carried(leaf_messages(self._work, task))]
         for level in range(1, self._work.last_level + 1):
             at: dict[int, list[Message]] = defaultdict(list)
@@ -135,7 +138,7 @@ class Cluster:
 
     def run(self, step: Step, leaves: list[list[LeafInput]]) -> BatchOutcome:
         self._tasks.leaves = leaves
-        return self._pipeline.run(step, [], b"")
+        return self._pipeline.run(step, [], [], lambda _: b"")
 
 
 def run(plan: Plan, inputs: Inputs, trial: Trial) -> Outcome:

@@ -313,7 +313,7 @@ def all_errors(reference: Reference) -> set[tuple[Row, str]]:
 def expected_of(bench: Bench, text: str) -> Expected:
     """What the definition says about a query over the streams of a bench."""
     plan = bench.query(text).plan
-    inputs = bench.session._inputs(plan)
+    inputs = bench.session._origins.inputs(plan)
     return Expected(plan, {name: records.elements() for name, records in inputs.items()})
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import millstream as ms
 from millstream.local import bounded
 from millstream.local.graph import Graph
+from millstream.logical.time import INFINITY
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context
 
@@ -69,7 +70,7 @@ def totals(query: Any, session: ms.Session, size: int) -> list[Any]:
         found.extend(pa.chunked_array([batch.columns[0]]).to_pylist())
 
     graph = Graph(query.physical_plan, Context(), sink)
-    for _ in bounded.feed_batches(graph, session._inputs(query.plan), size):
+    for _ in bounded.feed_batches(graph, session._origins.inputs(query.plan), size):
         pass
-    bounded.finish(graph)
+    graph.bring_to(INFINITY)
     return found

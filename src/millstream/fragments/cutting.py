@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from millstream.fragments.edges import LEAVES, Exchange, Fragment, Outputs, Received
-from millstream.fragments.requirements import Requirement, following, requirement
+from millstream.fragments.requirements import Requirement, following, requirement, spread
 from millstream.logical.expressions import Expression
 from millstream.physical.operator import Pattern, PhysicalPlan, weakest_of
 from millstream.physical.operators.filter import Filter
@@ -30,7 +30,7 @@ def fragments_of(plan: PhysicalPlan) -> tuple[Fragment, ...]:
     """The fragments, producers before consumers, the leaves first."""
     cutter = _Cutter()
     root = cutter.site(plan)
-    cutter.send(plan, root, None, ())
+    cutter.send(_Cut(root.fragment, plan, None, (), False))
     return cutter.fragments()
 
 
@@ -52,6 +52,7 @@ class _Cut:
     node: PhysicalPlan
     consumer: int | None
     keys: tuple[Expression, ...]
+    everywhere: bool
 
 
 @dataclass
@@ -76,12 +77,20 @@ class _Cutter:
             return _Site(below[0].fragment, _through(node, below[0].keys))
         if _is_stateless(node) and fragments == {LEAVES}:
             return _Site(LEAVES, None)
-        needed = requirement(node)
+        needed = self._needed(node, below)
         for base, site in enumerate(below):
             kept = _kept(needed, base, site)
             if kept is not None and self._joins(node, below, base, kept, needed):
                 return _Site(site.fragment, _results(needed, kept))
         return self._anew(node, below, needed)
+
+    def _needed(self, node: PhysicalPlan, below: list[_Site]) -> Requirement:
+        """What is in one shard already is taken for small; if that is all, it stays there."""
+        needed = requirement(node)
+        together = [site.keys == () for site in below]
+        if needed.count or all(together):
+            return needed
+        return spread(node, small=0 if together[0] else 1) or needed
 
     def _joins(
         self,
@@ -108,7 +117,7 @@ class _Cutter:
             if port in fits and home not in self._downstream(other):
                 self._merged[other] = home
             else:
-                self._bring(node, port, home, needed.keys(port, kept))
+                self._bring(node, port, home, needed, kept)
         return True
 
     def _anew(self, node: PhysicalPlan, below: list[_Site], needed: Requirement) -> _Site:
@@ -117,23 +126,29 @@ class _Cutter:
         self._keyed.append(bool(needed.count))
         every = tuple(range(needed.count))
         for port in range(len(below)):
-            self._bring(node, port, number, needed.keys(port, every))
+            self._bring(node, port, number, needed, every)
         return _Site(number, _results(needed, every))
 
     def _bring(
-        self, node: PhysicalPlan, port: int, consumer: int, keys: tuple[Expression, ...]
+        self,
+        node: PhysicalPlan,
+        port: int,
+        consumer: int,
+        needed: Requirement,
+        kept: tuple[int, ...],
     ) -> None:
         child = node.inputs[port]
-        self._crossing[id(node), port] = self.send(child, self.site(child), consumer, keys)
+        keys, everywhere = needed.keys(port, kept), port == needed.everywhere
+        cut = _Cut(self.site(child).fragment, child, consumer, keys, everywhere)
+        self._crossing[id(node), port] = self.send(cut)
 
-    def send(
-        self, node: PhysicalPlan, site: _Site, consumer: int | None, keys: tuple[Expression, ...]
-    ) -> _Cut:
-        for cut in self._cuts:
-            if cut.node is node and cut.consumer == consumer and cut.keys == keys:
-                return cut
-        self._cuts.append(_Cut(site.fragment, node, consumer, keys))
-        return self._cuts[-1]
+    def send(self, cut: _Cut) -> _Cut:
+        """The cut, or the one that is there already and brings the same."""
+        for other in self._cuts:
+            if other.node is cut.node and replace(cut, producer=other.producer) == other:
+                return other
+        self._cuts.append(cut)
+        return cut
 
     # --- fragments that become one
 
@@ -184,7 +199,9 @@ class _Cutter:
             producer = numbers[self._find(cut.producer)]
             port = ports[producer] = ports.get(producer, -1) + 1
             consumer = None if cut.consumer is None else numbers[self._find(cut.consumer)]
-            found[id(cut)] = Exchange(number, producer, port, consumer, cut.keys, cut.node.schema)
+            found[id(cut)] = Exchange(
+                number, producer, port, consumer, cut.keys, cut.node.schema, cut.everywhere
+            )
         return found
 
     def _fragment(
@@ -243,7 +260,7 @@ def _is_stateless(node: PhysicalPlan) -> bool:
 
 def _kept(needed: Requirement, port: int, site: _Site) -> tuple[int, ...] | None:
     """Which of the needed keys the rows of an input are placed by; None if that does not do."""
-    if site.fragment == LEAVES or site.keys is None:
+    if site.fragment == LEAVES or site.keys is None or port == needed.everywhere:
         return None
     found = []
     for names in site.keys:

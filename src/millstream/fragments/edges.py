@@ -18,7 +18,7 @@ ANSWER = 0  # the number of the exchange that brings the answer to the driver
 @dataclass(frozen=True)
 class Exchange:
     """An edge that is cut: what output `port` of a fragment gives goes to another one, placed by
-    the values of `keys`; all to one shard if there are none."""
+    the values of `keys`; all to one shard if there are none, or to all of them (`everywhere`)."""
 
     number: int
     producer: int
@@ -26,6 +26,7 @@ class Exchange:
     consumer: int | None  # None: the driver
     keys: tuple[Expression, ...]
     schema: Schema
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)

@@ -67,16 +67,34 @@ class Keeper:
         version, kept = self._shards.pop((fragment.number, shard), (None, None))
         if kept is not None and version == state.version:
             return kept
-        return self._made_anew(fragment, state)
+        return made_anew(self._work, self._files, fragment, state)
 
-    def _made_anew(self, fragment: Fragment, state: ShardState) -> Shard:
-        shard = Shard(fragment, self._work.context())
-        if state.snapshot is not None:
-            shard.restore(pickle.loads(state.snapshot.read(self._files)))
-        for step in _steps(self._files, state.logs):
-            shard.step(step)
-            shard.errors()
-        return shard
+
+def made_anew(work: Work, files: Files, fragment: Fragment, state: ShardState) -> Shard:
+    """A shard from what the checkpoint has of it."""
+    shard = Shard(fragment, work.context())
+    if state.snapshot is not None:
+        shard.restore(pickle.loads(state.snapshot.read(files)))
+    for step in _steps(files, state.logs):
+        shard.step(step)
+        shard.errors()
+    return shard
+
+
+@dataclass(frozen=True)
+class Foretelling:
+    """Runs shards through a batch that does not count: they are made anew, and nothing is kept."""
+
+    work: Work
+    files: Files
+    states: Mapping[tuple[int, int], ShardState]
+
+    def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped:
+        state = self.states.get((fragment.number, shard), ShardState())
+        return Stepped(made_anew(self.work, self.files, fragment, state).step(step), [], [])
+
+    def staged(self, payload: bytes) -> None:
+        return None
 
 
 class _Runner:
@@ -95,17 +113,17 @@ class _Runner:
         given = running.step(step)
         state = self._written(before, running, step)
         self.stepped[key] = state.version, running
-        return Stepped(given, running.errors(), state)
+        return Stepped(given, running.errors(), running.tallies(), state)
 
     def _written(self, before: ShardState, shard: Shard, step: ShardStep) -> ShardState:
-        log = pickle.dumps([step], protocol=5)
         size = 0 if before.snapshot is None else before.snapshot.length
-        if before.logged + len(log) > max(size, LEAST):
+        if before.logged + step.size > max(size, LEAST):
             return ShardState(self._writer.add(pickle.dumps(shard.save(), protocol=5)))
-        if len(before.logs) < MOST_LOGS:
-            return ShardState(before.snapshot, (*before.logs, self._writer.add(log)))
-        steps = [*_steps(self._keeper._files, before.logs), step]
-        return ShardState(before.snapshot, (self._writer.add(pickle.dumps(steps, protocol=5)),))
+        logs, steps = before.logs, [step]
+        if len(logs) == MOST_LOGS:
+            logs, steps = (), [*_steps(self._keeper._files, before.logs), step]
+        log = self._writer.add(pickle.dumps(steps, protocol=5))
+        return ShardState(before.snapshot, (*logs, log))
 
     def staged(self, payload: bytes) -> Ref:
         return self._writer.add(bytes(payload))

@@ -31,6 +31,8 @@ class Kind(IntEnum):
     STAGED = 5  # where a part of the answer lies
     FAILURE = 6  # what ends the batch
     INTAKE = 7  # what became of rows that a task has read
+    TALLIES = 8  # what the operators of a shard did
+    DISCARDED = 9  # how many rows of the answer nobody wants
 
 
 @dataclass(frozen=True)

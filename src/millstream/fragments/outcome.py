@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.manifest import ShardState
@@ -15,14 +18,15 @@ from millstream.fragments.progress import Span, Step, joined_spans
 from millstream.fragments.reading import Intake
 from millstream.fragments.shard import leaf_frontiers
 from millstream.fragments.work import Work
+from millstream.local.tally import Tally
 from millstream.logical.elements import Row
-from millstream.physical.batch import Batch
+from millstream.physical.batch import Batch, Columns
 from millstream.values import canonical
 
 
 class Outcome:
-    """What a batch gave: the answer, as bytes or where it lies; errors, the states of shards, and
-    how far it came."""
+    """What a batch gave: the answer, as bytes or where it lies; errors, the states of shards, what
+    their operators did (a leaf has several tasks), and how far it came."""
 
     def __init__(self, work: Work, step: Step, messages: Iterable[Message]) -> None:
         self.inline: list[bytes] = []
@@ -30,6 +34,8 @@ class Outcome:
         self.states: dict[tuple[int, int], ShardState] = {}
         self.errors: dict[tuple[Row, str], None] = {}
         self.intakes: list[Intake] = []
+        self.tallies: dict[tuple[int, int], list[list[Tally]]] = defaultdict(list)
+        self.discarded = 0  # rows of the answer that nobody wants
         self._types = work.answer_types
         spans: list[Mapping[str, Span]] = []
         frontiers: list[int] = []
@@ -45,6 +51,11 @@ class Outcome:
                     spans.append(pickle.loads(message.payload))
                 case Kind.FRONTIER:
                     frontiers.append(pickle.loads(message.payload))
+                case Kind.TALLIES:
+                    key = message.number, message.shard
+                    self.tallies[key].append(pickle.loads(message.payload))
+                case Kind.DISCARDED:
+                    self.discarded += pickle.loads(message.payload)
                 case Kind.INTAKE:
                     self.intakes.append(pickle.loads(message.payload))
                 case Kind.FAILURE:
@@ -59,7 +70,11 @@ class Outcome:
             self.frontier = leaf_frontiers(work.leaves, self.present.sources)[ANSWER]
 
     def answer(self, files: Files | None = None) -> Batch:
-        """The elements of the answer, read from where they lie."""
+        """The elements of the answer, read from where they lie; those that nobody wants are there
+        by their number alone."""
+        if self.discarded:
+            starts = np.broadcast_to(np.int64(self.present.beginning), self.discarded)
+            return Batch(Columns.of([]), starts, starts, starts, self.frontier)
         payloads = list(self.inline)
         if files is not None:
             payloads += [ref.read(files) for ref in self.staged]

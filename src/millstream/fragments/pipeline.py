@@ -5,21 +5,22 @@ from __future__ import annotations
 import pickle
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Protocol
 
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.manifest import Manifest, collect_garbage, last_manifest
 from millstream.checkpoint.records import Writer, sealed, unsealed
-from millstream.fragments.keeping import FOLDER, Keeper, Order
+from millstream.fragments.keeping import FOLDER, Foretelling, Keeper, Order
 from millstream.fragments.messages import Message
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import gathered
 from millstream.fragments.progress import Step
 from millstream.fragments.reading import Frame, read_messages
-from millstream.fragments.tasks import LeafInput, leaf_messages
+from millstream.fragments.tasks import LeafInput, leaf_messages, level_messages
 from millstream.fragments.work import Work
 from millstream.physical.batch import Batch
 
@@ -54,12 +55,7 @@ class InProcess:
         for number, frame in enumerate(frames):
             read = read_messages(self.work, frame.reading, frame.rows, number << 32)
             messages = chain(messages, read)
-        for level in range(1, self.work.last_level + 1):
-            at: dict[int, list[Message]] = defaultdict(list)
-            for message in messages:
-                at[message.place].append(message)
-            messages = [m for there in at.values() for m in self._keeper.level(order, level, there)]
-        return messages
+        return _in_levels(self.work, messages, partial(self._keeper.level, order))
 
     def close(self) -> None:
         pass
@@ -97,6 +93,16 @@ class Pipeline:
         self._commit(Manifest(batch, beginning, frontier, shards, kept, tuple(answers)))
         return outcome
 
+    def foreseen(self, step: Step) -> Batch:
+        """What a batch without rows would give that brings the sources so far."""
+        runner = Foretelling(self._work, self._files, self.manifest.shards)
+
+        def run(level: int, messages: Sequence[Message]) -> Iterator[Message]:
+            return level_messages(self._work, level, step, messages, runner)
+
+        messages = _in_levels(self._work, leaf_messages(self._work, []), run)
+        return Outcome(self._work, step, messages).answer()
+
     def answers(self) -> Batch:
         """Those of the last batch."""
         payloads = [ref.read(self._files) for ref in self.manifest.answers]
@@ -119,6 +125,20 @@ class Pipeline:
 
     def close(self) -> None:
         self._executor.close()
+
+
+def _in_levels(
+    work: Work,
+    messages: Iterable[Message],
+    run: Callable[[int, Sequence[Message]], Iterator[Message]],
+) -> Iterable[Message]:
+    """Take messages through all levels, each by `run` at each place."""
+    for level in range(1, work.last_level + 1):
+        at: dict[int, list[Message]] = defaultdict(list)
+        for message in messages:
+            at[message.place].append(message)
+        messages = [message for there in at.values() for message in run(level, there)]
+    return messages
 
 
 def _published(files: Files) -> tuple[int, bytes]:

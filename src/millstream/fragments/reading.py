@@ -21,8 +21,6 @@ from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
 from millstream.records import Records
 
-UNREADABLE = "_unreadable"  # a column with the text of a row that the source could not read
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -53,7 +51,6 @@ class Intake:
     def take(self, reading: Reading, table: pa.Table) -> Records:
         """The rows of a table that go into the query."""
         self.received += table.num_rows
-        table = self._readable(table)
         records, bad = typed_table(reading.stream, table)
         self.refused += [(_row(table, row.number - 1), row.message) for row in bad]
         records = reading.timed(records)
@@ -63,15 +60,6 @@ class Intake:
             self._late.append(encoded(Batch.of(there.columns, there.start, there.end)))
         wanted = ~late & (records.start <= reading.until)
         return records if wanted.all() else records.take(np.flatnonzero(wanted))
-
-    def _readable(self, table: pa.Table) -> pa.Table:
-        """Without the rows that the source itself could not read."""
-        if UNREADABLE not in table.column_names:
-            return table
-        texts = table.column(UNREADABLE)
-        for text in texts.drop_null().to_pylist():
-            self.refused.append(((text,), "the source could not read it"))
-        return table.drop_columns([UNREADABLE]).filter(texts.is_null())
 
     @property
     def late(self) -> list[Records]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from millstream.checkpoint.files import Files
-from millstream.errors import NotYetError
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.pipeline import Pipeline
 from millstream.fragments.progress import Advance, Step
@@ -17,7 +17,9 @@ from millstream.local.graph import Graph, Sink, Vertex
 from millstream.local.intake import joined
 from millstream.local.position import Position
 from millstream.local.running import has_state
-from millstream.physical.batch import NEVER, Batch, State
+from millstream.local.tally import Tally, together
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.records import Records
@@ -57,6 +59,7 @@ class RemoteGraph(Graph):
         self._frontiers = dict.fromkeys(self.sources, NEVER)
         self._moved = False
         self._has_late = has_state(plan)
+        self._tallies: dict[tuple[int, int], list[Tally]] = {}
 
     def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
         """Keep a batch of a source until the end of the round."""
@@ -99,6 +102,7 @@ class RemoteGraph(Graph):
             intakes = [intake for intake in outcome.intakes if intake.stream == name]
             input.learn(self._frontiers[name], intakes)
         self._know(outcome.present.beginning)
+        self._add_tallies(outcome)
         assert self._position is not None
         return pickle.dumps((self._position.save(), self._frontiers))
 
@@ -148,17 +152,28 @@ class RemoteGraph(Graph):
         for input in self._position.inputs:
             input.let_go()
 
-    @property
-    def state_bytes(self) -> int:
-        """That of the files: shards as they once were, and what they took in since then."""
-        shards = self._pipeline.manifest.shards.values()
-        return sum(ref.length for shard in shards for ref in shard.refs())
+    def tallies(self) -> list[Tally]:
+        """By fragments, the last one first; shards are taken together."""
+        by_fragment: dict[int, list[list[Tally]]] = defaultdict(list)
+        for (fragment, _), tallies in self._tallies.items():
+            by_fragment[fragment].append(tallies)
+        return [
+            together(shards)
+            for fragment in sorted(by_fragment, reverse=True)
+            for shards in zip(*by_fragment[fragment], strict=True)
+        ]
 
-    def save(self) -> list[State]:
-        raise NotYetError(
-            "a query on Spark or with a checkpoint cannot tell yet what holds and has no end known",
-            help="for snapshots while it runs, start it with EMIT CHANGES",
-        )
+    def _add_tallies(self, outcome: Outcome) -> None:
+        for key, tasks in outcome.tallies.items():
+            done = [together(operators) for operators in zip(*tasks, strict=True)]
+            before = self._tallies.get(key)
+            if before is not None:
+                done = [new.after(old) for new, old in zip(done, before, strict=True)]
+            self._tallies[key] = done
+
+    def foreseen(self) -> Batch:
+        step = Step(dict.fromkeys(self._frontiers, Advance(INFINITY)), self.context.beginning)
+        return self._pipeline.foreseen(step)
 
     def close(self) -> None:
         self._pipeline.close()

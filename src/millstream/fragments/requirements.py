@@ -33,16 +33,20 @@ ColumnKey: TypeAlias = tuple[str, str]
 @dataclass(frozen=True)
 class Requirement:
     """The keys whose equal values must meet: for each key an expression over each input, and the
-    columns of the output that are equal to it. No keys: all rows must meet."""
+    columns of the output that are equal to it. No keys: all rows must meet. The rows of the input
+    `everywhere` go to all shards, so that it has no say in where the others' go."""
 
     sides: tuple[tuple[Expression, ...], ...]  # by key, then by input
     results: tuple[frozenset[ColumnKey], ...]
+    everywhere: int | None = None
 
     @property
     def count(self) -> int:
         return len(self.sides)
 
     def keys(self, port: int, kept: tuple[int, ...]) -> tuple[Expression, ...]:
+        if port == self.everywhere:
+            return ()
         return tuple(self.sides[position][port] for position in kept)
 
     def columns(self, port: int) -> list[ColumnKey | None]:
@@ -71,6 +75,27 @@ def requirement(node: PhysicalPlan) -> Requirement:
         case Union():
             return _whole_rows([node.left.schema, node.right.schema], node.schema)
     return ALL_TOGETHER
+
+
+def spread(node: PhysicalPlan, small: int) -> Requirement | None:
+    """For a join without a key: the rows of one input spread over all shards, equal ones together,
+    and those of the other, if it may be that one, everywhere. A row that is kept without a partner
+    must be in one shard only."""
+    match node:
+        case OuterJoin(outer=(left, right)):
+            allowed = [port for port, kept in enumerate((left, right)) if not kept]
+        case SemiJoin():
+            allowed = [1]
+        case Join():
+            allowed = [0, 1]
+        case _:
+            return None
+    if not allowed:
+        return None
+    everywhere = small if small in allowed else allowed[-1]
+    fields = node.inputs[1 - everywhere].schema
+    sides = tuple((field.column, field.column) for field in fields)
+    return Requirement(sides, tuple(frozenset([field.key]) for field in fields), everywhere)
 
 
 def _holds(node: PhysicalPlan) -> bool:

@@ -11,6 +11,7 @@ from millstream.fragments.edges import Fragment, OutputsOperator, Received
 from millstream.fragments.payload import decoded, part
 from millstream.fragments.progress import Present
 from millstream.local.graph import Graph, Vertex
+from millstream.local.tally import Tally
 from millstream.logical.elements import Row
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
@@ -30,6 +31,11 @@ class ShardStep:
     frontiers: Mapping[int, int]
     present: Present
 
+    @property
+    def size(self) -> int:
+        """Bytes of elements."""
+        return sum(len(payload) for payloads in self.inputs.values() for payload in payloads)
+
 
 class Shard:
     def __init__(self, fragment: Fragment, context: Context) -> None:
@@ -42,9 +48,11 @@ class Shard:
             if isinstance(vertex.node, Received)
         }
         self._frontiers = [NEVER] * len(fragment.exchanges)
+        self._before: list[Tally] = []
 
     def step(self, step: ShardStep) -> list[Batch]:
         """What each output gives."""
+        self._before = self._graph.tallies()
         self._context.beginning = step.present.beginning
         self._context.sources[:] = step.present.sources.values()
         inputs = {e: merged([decoded(p) for p in payloads]) for e, payloads in step.inputs.items()}
@@ -85,6 +93,11 @@ class Shard:
         self._context.errors.clear()
         return found
 
+    def tallies(self) -> list[Tally]:
+        """What its operators did in the last step, and what they keep; those that only take in and
+        hand out are left out."""
+        return worked(self._graph, self._before)
+
     def save(self) -> State:
         return {
             "operators": self._graph.save(),
@@ -98,6 +111,13 @@ class Shard:
         self._context.sources[:] = state["sources"]
         self._graph.restore(state["operators"])
         self._frontiers = list(state["frontiers"])
+
+
+def worked(graph: Graph, before: Sequence[Tally] = ()) -> list[Tally]:
+    """What the operators of a fragment did, those at its edges aside."""
+    now = graph.tallies()
+    done = [n.since(b) for n, b in zip(now, before, strict=True)] if before else now
+    return [tally for tally in done if tally.name not in ("Outputs", "Received")]
 
 
 def _in_order(batch: Batch) -> Batch:

@@ -14,13 +14,14 @@ from typing import Protocol
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref
 from millstream.errors import MillstreamError
-from millstream.fragments.edges import ANSWER, Fragment, OutputsOperator, received
+from millstream.fragments.edges import ANSWER, LEAVES, Fragment, OutputsOperator, received
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.progress import Present, Span, Step, joined_spans, wider
-from millstream.fragments.shard import Error, Shard, ShardStep, leaf_frontiers
+from millstream.fragments.shard import Error, Shard, ShardStep, leaf_frontiers, worked
 from millstream.fragments.work import Work
 from millstream.local.bounded import source_batch
 from millstream.local.graph import Graph
+from millstream.local.tally import Tally
 from millstream.physical.batch import NEVER, Batch, merged
 from millstream.records import Records
 
@@ -57,8 +58,9 @@ def _leaf(work: Work, input: LeafInput) -> Iterator[Message]:
     for exchange in work.leaves.exchanges:
         if given[exchange.port]:
             yield from work.sent(exchange, merged(given[exchange.port]))
+    yield work.told_driver(Kind.TALLIES, LEAVES, 0, worked(graph))
     if context.errors:
-        yield work.told_driver(Kind.ERRORS, 0, 0, list(context.errors))
+        yield work.told_driver(Kind.ERRORS, LEAVES, 0, list(context.errors))
 
 
 # --- a level --------------------------------------------------------------------------------------
@@ -101,11 +103,12 @@ class Inbox:
 
 @dataclass(frozen=True)
 class Stepped:
-    """What a shard gave, the rows it could not evaluate, and where its state lies now, if that is
-    kept."""
+    """What a shard gave, the rows it could not evaluate, what its operators did, and where its
+    state lies now, if that is kept."""
 
     given: list[Batch]
     errors: list[Error]
+    tallies: list[Tally]
     state: ShardState | None = None
 
 
@@ -126,7 +129,7 @@ class Transient:
 
     def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped:
         running = Shard(fragment, self.work.context())
-        return Stepped(running.step(step), running.errors())
+        return Stepped(running.step(step), running.errors(), running.tallies())
 
     def staged(self, payload: bytes) -> None:
         return None
@@ -164,6 +167,7 @@ def _told(work: Work, fragment: Fragment, shard: int, stepped: Stepped) -> Itera
     for exchange, batch in zip(fragment.exchanges, stepped.given, strict=True):
         yield from work.sent(exchange, batch)
         yield from work.told_consumers(exchange, shard, batch.frontier)
+    yield work.told_driver(Kind.TALLIES, fragment.number, shard, stepped.tallies)
     if stepped.errors:
         yield work.told_driver(Kind.ERRORS, fragment.number, shard, stepped.errors)
     if stepped.state is not None:

@@ -30,4 +30,5 @@ def _way(exchange: Exchange) -> str:
     if exchange.consumer is None:
         return "the answer"
     keys = ", ".join(map(expression_text, exchange.keys))
-    return f"#{exchange.number} to fragment {exchange.consumer}" + (f" by {keys}" if keys else "")
+    by = " everywhere" if exchange.everywhere else f" by {keys}" if keys else ""
+    return f"#{exchange.number} to fragment {exchange.consumer}{by}"

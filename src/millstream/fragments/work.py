@@ -29,6 +29,7 @@ class Work:
     functions: Mapping[str, UserFunction]
     aggregates: Mapping[str, UserAggregate]
     seed: int
+    discards: bool = False  # nobody wants the answer: only how many rows it has is told
 
     @property
     def leaves(self) -> Fragment:
@@ -57,23 +58,30 @@ class Work:
     def sent(self, exchange: Exchange, batch: Batch) -> Iterator[Message]:
         """The elements of a batch, to the shards that they belong to."""
         if exchange.consumer is None:
-            if len(batch):
+            if self.discards:
+                yield self.told_driver(Kind.DISCARDED, exchange.number, 0, len(batch))
+            elif len(batch):
                 level = self.last_level + 1
                 yield Message(DRIVER, level, Kind.ELEMENTS, exchange.number, 0, encoded(batch))
             return
         consumer = self.fragments[exchange.consumer]
+        if exchange.everywhere:
+            if len(batch):
+                payload = encoded(batch)
+                for shard in range(consumer.shards(self.shards)):
+                    yield self._elements(exchange, consumer, shard, payload)
+            return
         keys = Evaluation(exchange.keys, exchange.schema, Context(self.functions))
         values, _ = keys.over(batch.columns, len(batch))
         shards = shards_of(list(values), len(batch), consumer.shards(self.shards))
         for shard, rows in split(batch, shards):
-            yield Message(
-                self.place(consumer, shard),
-                consumer.level,
-                Kind.ELEMENTS,
-                exchange.number,
-                shard,
-                encoded(rows),
-            )
+            yield self._elements(exchange, consumer, shard, encoded(rows))
+
+    def _elements(
+        self, exchange: Exchange, consumer: Fragment, shard: int, payload: bytes
+    ) -> Message:
+        place, level = self.place(consumer, shard), consumer.level
+        return Message(place, level, Kind.ELEMENTS, exchange.number, shard, payload)
 
     def told_driver(self, kind: Kind, number: int, shard: int, told: object) -> Message:
         level = self.last_level + 1

@@ -54,13 +54,6 @@ def _behind(feed: Feed) -> int:
     return feed.next_start
 
 
-def finish(graph: Graph, frontier: int = INFINITY) -> None:
-    """Say that every source has come so far."""
-    for vertices in graph.sources.values():
-        for vertex in vertices:
-            graph.push(vertex, Batch.empty(vertex.node.types, frontier))
-
-
 def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int) -> Batch:
     """Rows as a source gives them; `first` is the number of the first one in its stream."""
     assert isinstance(node, Source)
@@ -89,5 +82,5 @@ def answer(
     graph = Graph(plan, context, lambda batch: given.append(batch.gathered()))
     for _ in feed_batches(graph, inputs, rows):
         pass
-    finish(graph, frontier)
+    graph.bring_to(frontier)
     return merged(given)

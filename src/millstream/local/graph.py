@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from millstream.physical.batch import NEVER, Batch, State
+from millstream.local.tally import Tally
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
 
@@ -97,6 +100,21 @@ class Graph:
         for consumer, port in vertex.consumers:
             self.push(consumer, batch, port)
 
+    def bring_to(self, frontier: int) -> None:
+        """Say that every source has come so far."""
+        for vertices in self.sources.values():
+            for vertex in vertices:
+                self.push(vertex, Batch.empty(vertex.node.types, frontier))
+
+    def foreseen(self) -> Batch:
+        """What would be given if nothing more came: by a copy, which is brought to its end."""
+        given = [Batch.empty(self.root.node.types, NEVER)]
+        plan, context = self.root.node, replace(self.context)
+        copy = Graph(plan, context, lambda batch: given.append(batch.gathered()))
+        copy.restore(deepcopy(self.save()))  # whatever it shares with the operators must not change
+        copy.bring_to(INFINITY)
+        return merged(given)
+
     # --- a round: whatever runs elsewhere than here has something to do -------------------------
 
     def follow(self, position: Position) -> None:
@@ -115,10 +133,20 @@ class Graph:
     def close(self) -> None:
         """Nothing more will be pushed."""
 
-    @property
-    def state_bytes(self) -> int:
-        """The size of what the operators keep."""
-        return sum(vertex.operator.nbytes for vertex in self.walk())
+    def tallies(self) -> list[Tally]:
+        """What each operator has done and keeps, from the root down."""
+        return [
+            Tally(
+                type(vertex.node).__name__,
+                vertex.rows_in,
+                vertex.rows_out,
+                vertex.seconds,
+                vertex.operator.rows,
+                vertex.operator.nbytes,
+                vertex.frontier,
+            )
+            for vertex in self.walk()
+        ]
 
     def save(self) -> list[State]:
         return [vertex.operator.save() for vertex in self.vertices]

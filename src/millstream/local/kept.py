@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import replace
-
 import numpy as np
 
 from millstream.local import answers
-from millstream.local.bounded import finish
 from millstream.local.graph import Graph
 from millstream.physical.batch import NEVER, Batch, merged
 from millstream.physical.operator import PhysicalPlan
@@ -67,18 +63,8 @@ class Kept:
         return batch.where((batch.start <= at) & (at < batch.end))
 
 
-def still_open(plan: PhysicalPlan, graph: Graph, at: int) -> Batch:
+def still_open(graph: Graph, at: int) -> Batch:
     """The elements of EMIT FINAL that hold at an instant and have not been given, because their
-    end is not known: a copy of the running operators is brought to its end."""
-    given = [Batch.empty(plan.types, NEVER)]
-
-    def keep(batch: Batch) -> None:
-        held = batch.where((batch.start <= at) & (at < batch.end))
-        list(held.columns)
-        given.append(held)
-
-    context = replace(graph.context)
-    copy = Graph(plan, context, keep)
-    copy.restore(deepcopy(graph.save()))  # whatever it shares with the operators must not change
-    finish(copy)
-    return answers.cropped(merged(given), context.beginning)
+    end is not known."""
+    batch = answers.cropped(graph.foreseen(), graph.context.beginning)
+    return batch.where((batch.start <= at) & (at < batch.end))

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from millstream.instants import Instant, shown
-from millstream.local.graph import Vertex
 from millstream.local.inputs import Input
+from millstream.local.tally import Tally
 from millstream.logical.time import TimeDomain
 from millstream.physical.batch import NEVER
 
@@ -73,17 +73,17 @@ def instant(frontier: int, domain: TimeDomain) -> Instant | None:
     return None if frontier == NEVER else shown(frontier, domain)
 
 
-def operator_metrics(vertex: Vertex, domain: TimeDomain, elapsed: float) -> OperatorMetrics:
+def operator_metrics(tally: Tally, domain: TimeDomain, elapsed: float) -> OperatorMetrics:
     return OperatorMetrics(
-        type(vertex.node).__name__,
-        vertex.rows_in,
-        vertex.rows_out,
-        vertex.rows_in / elapsed if elapsed > 0 else 0.0,
-        vertex.rows_out / vertex.rows_in if vertex.rows_in else None,
-        vertex.operator.rows,
-        vertex.operator.nbytes,
-        vertex.seconds,
-        instant(vertex.frontier, domain),
+        tally.name,
+        tally.rows_in,
+        tally.rows_out,
+        tally.rows_in / elapsed if elapsed > 0 else 0.0,
+        tally.rows_out / tally.rows_in if tally.rows_in else None,
+        tally.state_rows,
+        tally.state_bytes,
+        tally.seconds,
+        instant(tally.frontier, domain),
     )
 
 

@@ -234,7 +234,7 @@ class Running:
             )
         held = kept.holding(instant)
         if not self._form.changes:
-            held = merged([held, still_open(self._plan, self._worker.graph, instant)])
+            held = merged([held, still_open(self._worker.graph, instant)])
         return answers.snapshot_table(self._form.schema, held)
 
     def _not_final(self, instant: int) -> QueryError:
@@ -280,7 +280,7 @@ class Running:
     def state_bytes(self) -> int:
         """The size of what the query keeps; waits for the batch that is being worked on."""
         with self._worker.working:
-            return self._worker.graph.state_bytes
+            return sum(tally.state_bytes for tally in self._worker.graph.tallies())
 
     @property
     def metrics(self) -> metrics.Metrics:
@@ -290,8 +290,8 @@ class Running:
         with self._worker.working:
             return metrics.Metrics(
                 [
-                    metrics.operator_metrics(vertex, domain, elapsed)
-                    for vertex in self._worker.graph.walk()
+                    metrics.operator_metrics(tally, domain, elapsed)
+                    for tally in self._worker.graph.tallies()
                 ],
                 {
                     input.stream.name: metrics.source_metrics(input, domain)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-_LOOK = "100 milliseconds"  # between two looks for something new
+_LOOK = "100 milliseconds"  # between two looks for something new, unless something else is said
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class SparkStream:
     frame: DataFrame
     bounded: bool
     available_now: bool = False
+    look: str | None = None
 
     def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> RemoteInput:
         assert isinstance(graph, RemoteGraph)
@@ -75,7 +76,7 @@ class _Batches:
         if self._stream.bounded or self._stream.available_now:
             writer = writer.trigger(availableNow=True)
         else:
-            writer = writer.trigger(processingTime=_LOOK)
+            writer = writer.trigger(processingTime=self._stream.look or _LOOK)
         self._query = writer.start()
         watcher = threading.Thread(
             target=self._watch, args=(self._query, input), name="millstream frames", daemon=True
