@@ -25,13 +25,15 @@ SHARDS_A_PLACE = 4  # so that a restart may have more places
 @dataclass(frozen=True)
 class Opener:
     """Opens the graph of a query; without a checkpoint its state lies in a folder that goes with
-    it. `executor` runs the tasks, of which there are `places`."""
+    it. `executor` runs the tasks, of which there are `places`. `discards`: nobody wants the
+    answer."""
 
     identity: Identity
     seed: int
     checkpoint: str | None
     places: int = 1
     executor: Callable[[Work, LocalFiles], Executor] = InProcess
+    discards: bool = False
 
     def __call__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> Graph:
         root = self.checkpoint or tempfile.mkdtemp(prefix="millstream-")
@@ -57,7 +59,8 @@ class Opener:
         own = pickle.dumps((plan, fragments_of(plan), shards, self.seed))
         plan, fragments, shards, seed = pickle.loads(claim(files, self.identity, own))
         functions, aggregates = context.functions, context.aggregates
-        return plan, Work(fragments, shards, self.places, functions, aggregates, seed)
+        rest = functions, aggregates, seed, self.discards
+        return plan, Work(fragments, shards, self.places, *rest)
 
 
 def _closing(lock: Lock, root: str, durable: bool) -> Callable[[], None]:

@@ -83,15 +83,16 @@ def split(batch: Batch, shards: Ints) -> Iterator[tuple[int, Batch]]:
     """The rows of each shard, as they stand."""
     if not len(batch):
         return
-    order = np.argsort(shards, kind="stable")
-    sorted_shards = shards[order]
-    bounds = np.flatnonzero(np.diff(sorted_shards, prepend=-1))
-    if len(bounds) == 1:
-        yield int(sorted_shards[0]), batch
+    counts = np.bincount(shards)
+    used = np.flatnonzero(counts)
+    if len(used) == 1:
+        yield int(used[0]), batch
         return
-    placed = batch.take(order).gathered()
-    for first, stop in zip(bounds, [*bounds[1:], len(order)], strict=True):
-        yield int(sorted_shards[first]), part(placed, int(first), int(stop))
+    small = shards.astype(np.uint16) if len(counts) <= 1 << 16 else shards  # sorted by counting
+    placed = batch.take(np.argsort(small, kind="stable")).gathered()
+    stops = np.cumsum(counts)
+    for shard in used:
+        yield int(shard), part(placed, int(stops[shard] - counts[shard]), int(stops[shard]))
 
 
 def part(batch: Batch, first: int, stop: int) -> Batch:
