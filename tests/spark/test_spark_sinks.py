@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.dataset
 import pytest
 
 import millstream as ms
+from millstream.connectors.sinks.folder import local_path
 from millstream.connectors.sinks.spark_format import SparkFormat, with_value
 from millstream.connectors.sinks.spark_table import Table
 from millstream.local.sinks import GivenBatch, SinkContext
@@ -95,18 +97,31 @@ def test_a_table(spark: Any, tmp_path: Path) -> None:
     spark.sql("DROP TABLE answers")
 
 
-def test_a_table_has_each_batch_once_and_at_once(spark: Any, tmp_path: Path) -> None:
+def test_a_table_has_each_batch_once_and_at_once(spark: Any) -> None:
     schema = pyarrow.schema([("x", pyarrow.int64())])
     table = pyarrow.table({"x": [1, 2]}, schema=schema)
     context = SinkContext("q", schema, "FINAL", "token", 0, spark)
-    sink = Table(context, spark, "numbers", str(tmp_path))
+    place = local_path(spark.conf.get("spark.sql.warehouse.dir")) / "numbers"
+    shutil.rmtree(place, ignore_errors=True)
+    sink = Table(context, spark, "numbers", None)
     counts = []
     for number in (0, 0, 1):
         sink.give(table, GivenBatch(number, None))
         counts.append(spark.table("numbers").count())
     sink.close()
     spark.sql("DROP TABLE numbers")
+    shutil.rmtree(place)
     assert counts == [2, 2, 4]
+
+
+def test_names_that_spark_refuses(tmp_path: Path) -> None:
+    query = session_of().sql(SQL)
+    with pytest.raises(
+        ms.QueryError, match=r'table "no\.such" of Spark cannot be made: \[SCHEMA_NOT'
+    ):
+        query.start(ms.sink("table", name="no.such", path=str(tmp_path)))
+    with pytest.raises(ms.QueryError, match=r'view "a\.b\.c" cannot be made: '):
+        query.start(ms.sink("memory", name="a.b.c"))
 
 
 @pytest.mark.usefixtures("zone")

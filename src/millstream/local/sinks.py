@@ -97,7 +97,7 @@ class NamedSink:
 
     name: str
     values: tuple[object, ...] = ()
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict, repr=False)  # or a password shows
 
     def __post_init__(self) -> None:
         opener = self._opener()

@@ -136,6 +136,24 @@ def test_answers_without_rows_and_without_columns_of_their_own(tmp_path: Path) -
         assert visible(tmp_path / kind) == []
 
 
+def test_a_column_of_nothing_and_small_decimals(tmp_path: Path) -> None:
+    for kind in ("parquet", "csv", "json"):
+        session = ms.Session()
+        rows = [{"t": 1, "d": Decimal("0.0000000001")}]
+        session.stream("S", rows, time="t", schema={"t": "BIGINT", "d": "DECIMAL(20, 10)"})
+        query = session.sql("SELECT NULL AS nothing, d FROM S")
+        query.start(ms.sink(kind, path=str(tmp_path / kind))).wait()
+    small = Decimal("0.0000000001")
+    (row,) = pyarrow.dataset.dataset(tmp_path / "parquet").to_table().to_pylist()
+    assert (row["nothing"], row["d"]) == (None, small)
+    text = (tmp_path / "json" / "batch-0000000000.jsonl").read_text()
+    row = json.loads(text, parse_float=Decimal)
+    assert (row["nothing"], row["d"]) == (None, small)
+    _, line = (tmp_path / "csv" / "batch-0000000000.csv").read_text().splitlines()
+    nothing, d, *_ = line.split(",")
+    assert (nothing, Decimal(d)) == ("", small)
+
+
 def test_changes(tmp_path: Path) -> None:
     query = rows_session(3).sql("SELECT x FROM S WINDOW(RANGE 2) EMIT CHANGES")
     query.start(ms.sink("parquet", path=str(tmp_path))).wait()

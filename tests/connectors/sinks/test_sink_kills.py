@@ -24,7 +24,7 @@ from connectors.sinks import killed_insert
 from millstream.fragments.remote import RemoteGraph
 from millstream.local import worker
 
-pytestmark = pytest.mark.xdist_group("postgres")
+POSTGRES = pytest.mark.xdist_group("postgres")
 
 KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 3)
 
@@ -63,6 +63,7 @@ def test_folder(kind: str, tmp_path: Path) -> None:
     check(pyarrow.dataset.dataset(answers, format=kind).to_table().to_pylist())
 
 
+@POSTGRES
 def test_postgres(url: str, tmp_path: Path) -> None:
     import psycopg
     from psycopg.rows import dict_row
@@ -72,7 +73,7 @@ def test_postgres(url: str, tmp_path: Path) -> None:
         check(database.execute("SELECT * FROM answers").fetchall())
 
 
-@pytest.mark.parametrize("kind", ["parquet", "postgres"])
+@pytest.mark.parametrize("kind", ["parquet", pytest.param("postgres", marks=POSTGRES)])
 def test_every_batch_is_given_twice(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,7 +125,7 @@ def local_path(path: object) -> Path:
     if scheme:
         raise QueryError(
             f'the folder "{text}" is not one of this machine',
-            help="write to a local or mounted folder; a file system with atomic rename is needed",
+            help="write to a local or mounted folder; on the Spark engine Delta goes anywhere",
         )
     return Path(text)
 

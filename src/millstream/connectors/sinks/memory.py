@@ -5,13 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millstream.connectors.sinks.plain import zoned
+from millstream.connectors.sinks.spark_format import told
 from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
 
 
 def memory(context: SinkContext, name: str | None = None) -> Sink:
     if context.spark is None or name is None:
         return Noop()  # `running.results()` has them
-    return TemporaryView(context, name)
+    with told(f'temporary view "{name}" cannot be made'):
+        return TemporaryView(context, name)
 
 
 class TemporaryView(Noop):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from millstream.connectors.sinks.plain import zoned
-from millstream.errors import QueryError
+from millstream.errors import MillstreamError, QueryError
 from millstream.local.sinks import GivenBatch, Noop, SinkContext
 
 if TYPE_CHECKING:
@@ -53,10 +55,8 @@ class SparkFormat(Noop):
         options = self._options
         if self._format == "delta":
             options = {**options, "txnAppId": self._token, "txnVersion": str(batch.id)}
-        try:
+        with told(f'Spark cannot write "{self._format}"'):
             frame.write.format(self._format).options(**options).mode("append").save()
-        except Exception as error:  # Spark has many kinds
-            raise QueryError(f'Spark cannot write "{self._format}": {_reason(error)}') from error
 
 
 def _option(value: object) -> str:
@@ -72,11 +72,18 @@ def with_value(frame: DataFrame) -> DataFrame:
     return frame.withColumn("value", to_json(struct(*(frame[name] for name in frame.columns))))
 
 
-def _reason(error: Exception) -> str:
-    """The one line of Spark's that says what is wrong."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    java = [line[2:] for line in lines if line.startswith(": ")]
-    return (java or lines or [type(error).__name__])[0]
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """What Spark refuses, with the one line of its own that says why."""
+    try:
+        yield
+    except MillstreamError:
+        raise
+    except Exception as error:  # Spark has many kinds
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        java = [line[2:] for line in lines if line.startswith(": ")]
+        why = (java or lines or [type(error).__name__])[0]
+        raise QueryError(f"{what}: {why}") from error
 
 
 def _check_format(spark: SparkSession, format: str) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from millstream.connectors.sinks.folder import Folder, local_path, write_parquet
 from millstream.connectors.sinks.plain import zoned
+from millstream.connectors.sinks.spark_format import told
 from millstream.errors import QueryError
 from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
 
@@ -22,7 +23,8 @@ def table(context: SinkContext, name: str, path: str | None = None) -> Sink:
             'sink "table" is a table of Spark, which only the Spark engine has',
             help='use Session(engine="spark"), or the sink "parquet"',
         )
-    return Table(context, context.spark, name, path)
+    with told(f'table "{name}" of Spark cannot be made'):
+        return Table(context, context.spark, name, path)
 
 
 class Table(Noop):
@@ -39,9 +41,13 @@ class Table(Noop):
         if exists:
             _check_place(spark, name, place)
         self._folder = Folder(context, str(place), "parquet", write_parquet)
-        if not exists:
-            schema = spark.createDataFrame(zoned(context.schema.empty_table())).schema
-            spark.catalog.createTable(name, str(place), "parquet", schema)
+        try:
+            if not exists:
+                schema = spark.createDataFrame(zoned(context.schema.empty_table())).schema
+                spark.catalog.createTable(name, str(place), "parquet", schema)
+        except BaseException:
+            self._folder.close()
+            raise
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
         if table.num_rows:
