@@ -4,9 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: test lint types unit bench bench-spark clean
+.PHONY: test demo lint types unit bench bench-spark clean
 
 test: lint types unit  ## set up, then check style, types and behaviour
+
+demo: $(VENV)/ready  ## set up, then four continuous queries, live in the terminal
+	$(BIN)/millstream demo
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -34,14 +34,14 @@ def write(folder: Path, statements: str) -> str:
 
 
 def command(
-    *arguments: str, folder: Path, input: bytes | None = None
+    *arguments: str, folder: Path, input: bytes | None = None, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "millstream", *arguments],
         input=input,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
         cwd=folder,
-        env={**os.environ, "PYTHONUTF8": "1"},
+        env={**os.environ, "PYTHONUTF8": "1", **environment},
     )

@@ -48,7 +48,7 @@ class Terminal:
     def text(self) -> str:
         return _STEERING.sub("", self.raw)
 
-    def expect(self, pattern: str, timeout: float = 60) -> str:
+    def expect(self, pattern: str, timeout: float = 240) -> str:
         """What was shown up to a pattern, after what was expected last."""
         until = time.monotonic() + timeout
         while (found := re.compile(pattern).search(self.text, self._seen)) is None:
@@ -65,7 +65,7 @@ class Terminal:
         """Ctrl-C."""
         self.type("\x03")
 
-    def end(self, timeout: float = 60) -> int:
+    def end(self, timeout: float = 240) -> int:
         """Read to the end of the program; its exit code."""
         until = time.monotonic() + timeout
         while time.monotonic() < until and self._read():

@@ -53,7 +53,7 @@ def command(
         input=input,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONUTF8": "1"},
     )
@@ -337,7 +337,7 @@ def test_a_terminal_that_cannot_show_the_text(file: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "millstream", "explain", str(file)],
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
     )

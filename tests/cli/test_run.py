@@ -236,14 +236,14 @@ def test_a_live_query_ends_when_asked(folder: Path, number: int, code: int) -> N
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(20)]
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (code, b"")
     assert lines[0] == b"itemID,bid_price,valid_from,valid_to\n"
 
 
 def test_a_live_query_until(folder: Path) -> None:
     process = live_process(folder, "--until", "2006-01-01 00:01:00")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, b"")
     times = [line.split(b",")[2] for line in out.splitlines()[1:]]
     assert b"2006-01-01 00:00:50" < max(times) < b"2006-01-01 00:01:00"
@@ -256,7 +256,7 @@ def test_a_reader_that_goes_away(folder: Path) -> None:
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == b""
-    assert process.wait(60) == 0
+    assert process.wait(300) == 0
 
 
 def test_several_live_queries(folder: Path, capsys: Captured) -> None:
@@ -285,7 +285,7 @@ def test_a_closed_terminal(folder: Path) -> None:
     with terminal("run", "--engine", "local", file, home=folder) as screen:
         screen.expect("valid_to\r\n")
         screen.hang_up()
-        assert screen.process.wait(60) in (0, 143)
+        assert screen.process.wait(300) in (0, 143)
 
 
 def test_standard_input(folder: Path) -> None:
@@ -293,6 +293,25 @@ def test_standard_input(folder: Path) -> None:
     done = command("run", "--engine", "local", "-", folder=folder, input=(STREAM + QUERY).encode())
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode().splitlines()[1] == "a,5,1,4"
+
+
+def test_spark_without_java(folder: Path) -> None:
+    file = write(folder, STREAM + QUERY)
+    done = command("run", file, folder=folder, JAVA_HOME="/nowhere")
+    assert (done.returncode, done.stdout) == (1, b"")
+    error, help = done.stderr.decode().splitlines()
+    assert error.startswith("error: ")
+    assert "/nowhere/bin/java" in error
+    assert help.startswith("help: install Java 17 or later")
+    done = command("doctor", folder=folder, JAVA_HOME="/nowhere")
+    assert done.returncode == 1
+    assert b"help: install Java 17 or later" in done.stdout
+
+
+def test_doctor(capsys: Captured) -> None:
+    assert run_command(["doctor"]) in (0, 1), "1 where there is no Java"
+    told = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"millstream", "python", "java", "pyspark", "cores", "memory"} <= set(told)
 
 
 @pytest.mark.xdist_group("spark")

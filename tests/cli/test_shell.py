@@ -162,7 +162,7 @@ def test_a_closed_terminal(tmp_path: Path) -> None:
     with terminal("shell", "file.sql", home=tmp_path, folder=tmp_path) as screen:
         screen.expect(PROMPT)
         screen.hang_up()
-        assert screen.process.wait(60) in (0, 143)
+        assert screen.process.wait(300) in (0, 143)
 
 
 # --- its parts ------------------------------------------------------------------------------------

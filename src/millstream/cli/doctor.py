@@ -44,10 +44,10 @@ def _tell(findings: Iterator[tuple[str, str, str | None]]) -> int:
 def _machine() -> Iterator[tuple[str, str, str | None]]:
     yield "millstream", __version__, None
     yield "python", f"{platform.python_version()} ({sys.executable})", None
-    yield _java()
+    yield java_found()
     for package in ("pyspark", "pyarrow", "numpy", "numba", "sqlglot"):
         yield package, *_package(package)
-    yield "cores", str(len(os.sched_getaffinity(0))), None
+    yield "cores", str(os.cpu_count()), None
     yield "memory", _memory(), None
 
 
@@ -58,7 +58,7 @@ def _package(name: str) -> tuple[str, str | None]:
         return "not installed", f"pip install {name}"
 
 
-def _java() -> tuple[str, str, str | None]:
+def java_found() -> tuple[str, str, str | None]:
     """The one that Spark takes: that of JAVA_HOME, else the first on the PATH."""
     remedy = f"install Java {_LEAST_JAVA} or later, or use --engine local"
     home = os.environ.get("JAVA_HOME")
@@ -68,7 +68,8 @@ def _java() -> tuple[str, str, str | None]:
     try:
         told = subprocess.run([command, "-version"], capture_output=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        return "java", f"{command} does not run: {error}", remedy
+        reason = getattr(error, "strerror", None) or str(error)
+        return "java", f"{command} does not run: {reason.lower()}", remedy
     found = re.search(r'version "(\d+)[^"]*"', told.stderr.decode("utf-8", "replace"))
     version = found.group(0).split('"')[1] if found else "of an unknown version"
     is_old = found is not None and int(found.group(1)) < _LEAST_JAVA

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import IO, TYPE_CHECKING
 
+from millstream.cli.doctor import java_found
 from millstream.cli.progress import progress
 from millstream.errors import MillstreamError, QueryError
 from millstream.session import Session
@@ -31,9 +32,10 @@ def in_view(start: Callable[[], SparkSession]) -> SparkSession:
         except MillstreamError:
             raise
         except Exception as error:  # whatever PySpark and Py4J raise
+            _, java, remedy = java_found()
+            reason = f"java {java}" if remedy is not None else _reason(printed, error)
             raise QueryError(
-                f"Spark cannot start: {_reason(printed, error)}",
-                help="`millstream doctor` tells what is there; --engine local needs no Spark",
+                f"Spark cannot start: {reason}", help=remedy or "--engine local needs no Spark"
             ) from error
 
 
