@@ -31,6 +31,8 @@ $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Millstream needs Python 3.11 or later; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m millstream.spark.java || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,java]'
 	touch $@
 
 clean:

