@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.checkpoint.files import LocalFiles
+from millstream.checkpoint.files import CheckpointError, LocalFiles
 from millstream.fragments.keeping import Order
 from millstream.fragments.messages import Message
 from millstream.fragments.reading import Frame
@@ -18,6 +18,8 @@ from millstream.spark.starting import for_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_PROBE = "probe"  # a file that everybody must see
 
 
 @dataclass
@@ -39,7 +41,27 @@ class OnSpark:
 
     @staticmethod
     def opened(spark: SparkSession, work: Work, files: LocalFiles) -> OnSpark:
-        return OnSpark(for_batches(spark), Query.new(work, str(files.root), files.durable))
+        _check_shared(spark, files)
+        return OnSpark(for_batches(spark), Query.new(work, str(files.root.resolve()), files.durable))
 
     def close(self) -> None:
         stop_keepers(self.query)
+
+
+def _check_shared(spark: SparkSession, files: LocalFiles) -> None:
+    """Executors on other machines must see the folder in which the state lies."""
+    context = spark.sparkContext
+    if (context.master or "").startswith("local["):
+        return
+    folder = files.root.resolve()
+    files.replace(_PROBE, b"")
+
+    def is_there(_: int) -> bool:
+        return (folder / _PROBE).exists()
+
+    tasks = context.defaultParallelism
+    if not all(context.parallelize(range(tasks), tasks).map(is_there).collect()):
+        raise CheckpointError(
+            f'the folder "{folder}" is not the same on all machines of the Spark cluster',
+            help="pass checkpoint= a folder that all of them share",
+        )
