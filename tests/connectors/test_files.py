@@ -192,6 +192,11 @@ def test_values_in_json(tmp_path: Path, at: str, broken: bool) -> None:
     assert len(errors) == broken
 
 
+def test_json_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", '\ufeff{"t":1,"item":"x"}\n')
+    assert run(f"json('{path}')") == [{"t": 1, "item": "x", "price": None}]
+
+
 def test_nested_values_in_json(tmp_path: Path) -> None:
     path = write(tmp_path / "a", '{"t":1,"a":[1,null],"s":{"x":"u","day":"2026-01-01"}}\n')
     rows = run(f"json('{path}')", "t BIGINT, a ARRAY<INT>, s STRUCT<x: STRING, day: DATE>")
@@ -303,6 +308,21 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         "not STRING"
     )
     assert refusal(f"csv('{path}')").startswith(f'error: stream "Bid": file "{path}" ')
+
+
+def test_columns_that_cannot_be_told_apart(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "t,Item,price,ITEM\n")
+    assert refusal(f"csv('{path}')") == (
+        f'error: stream "Bid": file "{path}" has several columns "item"'
+    )
+    write(tmp_path / "a.csv", "t,Item,price,item\n1,x,2,y\n")
+    assert run(f"csv('{path}')") == [{"t": 1, "item": "y", "price": 2.0}]
+
+
+def test_a_file_of_which_nothing_is_declared(tmp_path: Path) -> None:
+    write(tmp_path / "t=1" / "a.csv", "x\n1\n")
+    message = refusal(f"csv('{tmp_path}')", "t BIGINT")
+    assert "is in folders that have the values of all declared columns" in message
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ counts as whole when it has its name.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import threading
@@ -126,6 +127,11 @@ class Files:
     def _csv(self, file: DataFile, place: Place) -> Iterator[Checked]:
         layout = self._given.layout
         names = [field.name for field in place.read_fields(self._stream)]
+        if not names:
+            raise self.error(
+                f"{place.name} is in folders that have the values of all declared columns",
+                "declare a column of the file as well",
+            )
         if layout.header:
             with _text_of(file) as source:
                 there = header_of(source, layout)
@@ -141,6 +147,8 @@ class Files:
         keys, number = None, 1
         with _text_of(file) as source:
             while lines := source.readlines(_BLOCK_BYTES):
+                if number == 1:
+                    lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
                 first = next((line for line in lines if line.strip()), None)
                 if keys is None and first is not None:
                     self._check_object(first.strip(), place)
@@ -162,10 +170,13 @@ class Files:
         names = []
         for field in place.read_fields(self._stream):
             alike = [name for name in there if name.lower() == field.name.lower()]
-            if field.name not in there and len(alike) != 1:
+            same = [name for name in alike if name == field.name] or alike
+            if len(same) > 1:
+                raise self.error(f'{place.name} has several columns "{field.name}"')
+            if not same:
                 help = one_of(field.name, there, "column")
                 raise self.error(f'{place.name} has no column "{field.name}"', help)
-            names.append(field.name if field.name in there else alike[0])
+            names += same
         return names
 
     def _constants(self, file: DataFile) -> dict[str, pa.Scalar]:

@@ -121,6 +121,6 @@ def _read_texts(rows: list[dict[str, Any] | Unreadable], field: Field) -> None:
     having = [row for row in rows if isinstance(row, dict) and type(row[field.name]) in kinds]
     texts = pa.array([str(row[field.name]) for row in having], STRING)
     found = from_text(texts, field.type)
-    for row, value in zip(having, found.values, strict=True):
-        if value.is_valid:
-            row[field.name] = value.as_py()
+    for row, value in zip(having, found.values.to_pylist(), strict=True):
+        if value is not None:
+            row[field.name] = value
