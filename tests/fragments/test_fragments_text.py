@@ -22,7 +22,12 @@ def exchanges(session: ms.Session, text: str) -> list[str]:
     plan = session.sql(text).physical_plan
     edges = [edge for fragment in fragments_of(plan) for edge in fragment.exchanges]
     return [
-        f"{edge.producer}>{edge.consumer} {[getattr(key, 'name', '?') for key in edge.keys]}"
+        f"{edge.producer}>{edge.consumer} "
+        + (
+            "everywhere"
+            if edge.everywhere
+            else str([getattr(key, "name", "?") for key in edge.keys])
+        )
         for edge in edges
         if edge.consumer is not None
     ]
@@ -57,8 +62,21 @@ GROUPED = "SELECT k, COUNT(*) AS n FROM {} WINDOW(RANGE 5) GROUP BY k"
             "ON a.k = b.k GROUP BY b.k",
             ["0>1 ['k']", "0>1 ['k']", "1>2 ['k']"],
         ),
+        # Without a key the rows of one side are spread, those of the other are everywhere.
         ("SELECT a.k FROM A WINDOW(RANGE 5) a, B WINDOW(RANGE 5) b WHERE a.k < b.k",
+         ["0>1 ['t', 'k', 'v']", "0>1 everywhere"]),
+        ("SELECT a.k FROM A WINDOW(RANGE 5) a LEFT JOIN B WINDOW(RANGE 5) b ON a.k < b.k",
+         ["0>1 ['t', 'k', 'v']", "0>1 everywhere"]),
+        ("SELECT a.k FROM A WINDOW(RANGE 5) a RIGHT JOIN B WINDOW(RANGE 5) b ON a.k < b.k",
+         ["0>1 everywhere", "0>1 ['t', 'k', 'v']"]),
+        ("SELECT a.k FROM A WINDOW(RANGE 5) a FULL JOIN B WINDOW(RANGE 5) b ON a.k < b.k",
          ["0>1 []", "0>1 []"]),
+        # What is in one shard is small, whichever side it is.
+        (
+            "SELECT a.k FROM A WINDOW(RANGE 5) a "
+            "WHERE a.v > (SELECT AVG(b.v) FROM B WINDOW(RANGE 5) b)",
+            ["0>1 []", "0>2 ['t', 'k', 'v']", "1>2 everywhere"],
+        ),
     ],
 )  # fmt: skip
 def test_exchanges(session: ms.Session, text: str, expected: list[str]) -> None:
