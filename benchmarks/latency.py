@@ -23,7 +23,7 @@ JOIN B WINDOW(RANGE 1000) b ON a.k = b.k WHERE a.v >= 0 GROUP BY a.k EMIT CHANGE
 
 def measure(rows: int = 2_000, warm_up: int = 300) -> list[float]:
     """Microseconds from each row that is sent to the answer that it makes certain."""
-    session = ms.Session()
+    session = ms.Session(engine="local")
     schema = {"t": "BIGINT", "k": "BIGINT", "v": "DOUBLE"}
     feeds = [session.feed(name, schema, time="t") for name in ("A", "B")]
     reached = threading.Event()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Tests say which engine they mean, or mean the quick one; so do the documents that they run.
+os.environ["MILLSTREAM_ENGINE"] = "local"
 
 Comparison = Callable[[Path, str], None]
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -39,6 +40,7 @@ from millstream.errors import (
     QueryError,
     listed,
     located,
+    one_of,
     render,
 )
 from millstream.local.clock import Clock
@@ -59,6 +61,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+ENGINES = ("spark", "local", "reference")
+
+
 class MillstreamWarning(UserWarning):
     """Something in a query that its author should know, such as state that grows for ever."""
 
@@ -66,6 +71,8 @@ class MillstreamWarning(UserWarning):
 class Session:
     """Streams, queries and functions that know each other.
 
+    `engine` is "spark", "local" (in this process) or "reference" (slow, for small inputs); without
+    one it is what the environment variable MILLSTREAM_ENGINE says, else "spark".
     `strict` turns state that grows for ever into an error; `on_error="stop"` ends a query at the
     first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
     `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
@@ -75,16 +82,17 @@ class Session:
 
     def __init__(
         self,
-        engine: str = "local",
+        engine: str | None = None,
         *,
         strict: bool = False,
         on_error: str = "skip",
         approach: str = "hybrid",
         spark: SparkSession | None = None,
     ) -> None:
-        if engine not in ("spark", "local", "reference"):
+        engine = engine or os.environ.get("MILLSTREAM_ENGINE", ENGINES[0])
+        if engine not in ENGINES:
             raise QueryError(
-                f'engine "{engine}" does not exist', help='use Session(engine="local")'
+                f'engine "{engine}" does not exist', help=one_of(engine, ENGINES, "engine")
             )
         if on_error not in ("skip", "stop"):
             raise QueryError(f'on_error is "skip" or "stop", not "{on_error}"')
