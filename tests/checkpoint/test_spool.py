@@ -9,6 +9,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -211,6 +212,40 @@ def test_connectors_that_say_that_they_do_not_come_again(tmp_path: Path) -> None
         if run == 0:  # it came to its end, and that is known
             assert program.times() == [*range(10)]
     assert program.times() == [*range(10)]
+
+
+def test_many_send_at_once_also_the_sink(tmp_path: Path) -> None:
+    """Who waits for room does not keep the query from sending, nor from making room."""
+    sent: list[str] = []
+    answered: list[str] = []
+
+    def sink(table: pa.Table, batch: Any) -> None:
+        for name in table.column("id").to_pylist():
+            answered.append(name)
+            if len(name) == 3:
+                feed.send({"t": 1, "id": f"{name}-again"})
+                sent.append(f"{name}-again")
+
+    def send(letter: str) -> None:
+        for number in range(10):
+            feed.send([{"t": 1, "id": f"{letter}{number}{i}"} for i in range(2)])
+            sent.extend(f"{letter}{number}{i}" for i in range(2))
+
+    for letters in ("abcd", "efgh"):
+        session = ms.Session()
+        feed = session.feed("S", {"t": "BIGINT", "id": "STRING"}, time="t", capacity=2)
+        with session.sql("SELECT id FROM S").start(sink, checkpoint=str(tmp_path)):
+            threads = [threading.Thread(target=send, args=(letter,)) for letter in letters]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(AT_MOST)
+            deadline = time.monotonic() + AT_MOST
+            while len(answered) < len(sent) or len(sent) % 160:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+    assert len(sent) == 320
+    assert sorted(answered) == sorted(sent)
 
 
 def test_two_queries_have_a_spool_each(tmp_path: Path) -> None:

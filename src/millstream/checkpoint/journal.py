@@ -10,10 +10,15 @@ from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.records import sealed, unsealed
 
 FOLDER = "journal"
+MOST_FILES = 1000  # beyond so many they become one, when they are read
 
 
 class Journal:
-    """The notes of one stream, in order; each says of which row it tells what follows."""
+    """The notes of one stream, in order; each says before which row it was made.
+
+    A file has notes that follow each other and the number of the first of them, and is named by the
+    number of the last. A later one counts for what it has of an earlier one.
+    """
 
     def __init__(self, files: Files, stream: str) -> None:
         self._files = files
@@ -22,21 +27,25 @@ class Journal:
 
     def notes(self) -> list[tuple[int, Any]]:
         """Each with the number of its row: once, before anything is added."""
-        found = []
-        for number, name in enumerate(self._files.names(self._folder)):
-            if name != self._name(number):
+        names = self._files.names(self._folder)
+        found: list[tuple[int, Any]] = []
+        for name in names:
+            first, notes = pickle.loads(unsealed(name, self._files.read(name)))
+            if first > len(found):
                 raise CheckpointError(
-                    f'the file "{self._name(number)}" of the checkpoint is gone',
+                    f'a file of the checkpoint is gone from "{self._folder}", before "{name}"',
                     help="restore the checkpoint's folder, or start the query with a new one",
                 )
-            found.append(pickle.loads(unsealed(name, self._files.read(name))))
+            found[first:] = notes
         self._count = len(found)
+        if len(names) > MOST_FILES:
+            self._files.replace(names[-1], sealed(pickle.dumps((0, found))))
+            for name in reversed(names[:-1]):  # so that those that are left begin with the first
+                self._files.remove(name)
         return found
 
     def add(self, row: int, note: Any) -> None:
         """It is there to stay when this returns."""
-        self._files.publish(self._name(self._count), sealed(pickle.dumps((row, note))))
+        data = pickle.dumps((self._count, [(row, note)]))
+        self._files.publish(f"{self._folder}/{self._count:010d}", sealed(data))
         self._count += 1
-
-    def _name(self, number: int) -> str:
-        return f"{self._folder}/{number:010d}"
