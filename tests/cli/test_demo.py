@@ -16,7 +16,7 @@ from millstream.cli.demo import QUERIES
 from millstream.cli.live import CurrentTable
 
 LOCAL = ("demo", "--engine", "local", "--seconds")
-HEALTH = r"[\d,]+ rows/s · to \d\d:\d\d:\d\d · state [\d,]+ KiB · batch [\d,]+ ms"
+HEALTH = r"[\d,]+ rows/s · frontier \d\d:\d\d:\d\d · state [\d,]+ KiB · batch [\d,]+ ms"
 
 
 def test_the_screen(tmp_path: Path) -> None:

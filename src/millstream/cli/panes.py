@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from millstream.local.sinks import GivenBatch
     from millstream.query import Query
 
-_RECENT = 3.0  # seconds over which rates are taken
+_RECENT = 8  # batches over which rates are taken
 _TRIGGER = "300 milliseconds"
+
+
+class Mark(NamedTuple):
+    """When a batch was done, the rows that had come by then, and the seconds of work."""
+
+    at: float
+    rows: int
+    seconds: float
 
 
 class Pane:
@@ -32,10 +40,10 @@ class Pane:
         self.title = title
         self.query = query
         self.has_answered = False
-        self.state_bytes = 0
+        self._state_bytes = 0
         self._current = CurrentTable.of(query)
         self._lock = threading.Lock()
-        self._marks: deque[tuple[float, int, int, float]] = deque()
+        self._marks = deque([Mark(time.monotonic(), 0, 0.0)], maxlen=_RECENT + 1)
 
     @staticmethod
     def started(title: str, query: Query) -> Pane:
@@ -44,11 +52,14 @@ class Pane:
         return pane
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
+        running = self.query.running
         with self._lock:
             self._current.apply(table)
-        if self.query.running is not None:  # not while it is being started
-            self.state_bytes = self.query.running.state_bytes
-            self.has_answered = True
+            if running is not None:  # not while it is being started
+                self._state_bytes = running.state_bytes
+                told = running.progress
+                self._marks.append(Mark(time.monotonic(), told.rows_in, told.seconds))
+                self.has_answered = True
 
     def rows(self) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -56,18 +67,14 @@ class Pane:
 
     def health(self) -> str:
         """Rows in a second, how far it is, what it keeps, how long a batch takes."""
-        told, now = self.running.progress, time.monotonic()
-        self._marks.append((now, told.rows_in, told.batches, told.seconds))
-        while len(self._marks) > 2 and self._marks[0][0] < now - _RECENT:
-            self._marks.popleft()
-        then, rows_in, batches, seconds = self._marks[0]
-        rate = (told.rows_in - rows_in) / (now - then) if now > then else 0.0
-        recent = told.batches - batches
-        batch = (told.seconds - seconds) / recent if recent else 0.0
-        frontier = getattr(told.frontier, "strftime", lambda _: "-")("%H:%M:%S")
+        with self._lock:
+            first, last, batches = self._marks[0], self._marks[-1], len(self._marks) - 1
+        rate = (last.rows - first.rows) / (last.at - first.at) if batches else 0.0
+        batch = (last.seconds - first.seconds) / batches if batches else 0.0
+        frontier = getattr(self.running.frontier, "strftime", lambda _: "-")("%H:%M:%S")
         return (
-            f"{rate:,.0f} rows/s · to {frontier} · state {self.state_bytes / 1024:,.0f} KiB · "
-            f"batch {batch * 1000:,.0f} ms"
+            f"{rate:,.0f} rows/s · frontier {frontier} · state {self._state_bytes / 1024:,.0f} KiB"
+            f" · batch {batch * 1000:,.0f} ms"
         )
 
 
