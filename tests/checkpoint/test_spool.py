@@ -248,6 +248,27 @@ def test_many_send_at_once_also_the_sink(tmp_path: Path) -> None:
     assert sorted(answered) == sorted(sent)
 
 
+def test_a_feed_that_is_closed_while_rows_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are accepted, so they come before the end."""
+    add = Spool.add
+
+    def slow(spool: Spool, rows: Checked) -> None:
+        closing = threading.Thread(target=feed.close)
+        closing.start()
+        closing.join(0.2)
+        add(spool, rows)
+
+    monkeypatch.setattr(Spool, "add", slow)
+    program = Program(tmp_path)
+    session, feed = feeding()
+    with program.start(session) as running:
+        feed.send({"t": 1, "k": 1})
+        running.wait(SOON)
+    assert program.times() == [1]
+
+
 def test_two_queries_have_a_spool_each(tmp_path: Path) -> None:
     one, other = Program(tmp_path / "one"), Program(tmp_path / "other")
     session, feed = feeding()

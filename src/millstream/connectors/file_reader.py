@@ -35,7 +35,8 @@ class FileReader(Reader):
     def __init__(self, stream: Stream, files: Files) -> None:
         super().__init__(stream, lambda: Live(self._rows), for_now=files.may_grow)
         self._files = files
-        self._journal: Journal | None = None
+        self._journal: Journal | None = None  # of a query that has not ended
+        self._noting = threading.Lock()
         self._noted: list[tuple[int, list[DataFile]]] = []
         self._known: set[str] = set()
 
@@ -52,6 +53,11 @@ class FileReader(Reader):
         super().attach(inlet, received)
         return received - self._first
 
+    def detach(self, inlet: Inlet) -> None:
+        super().detach(inlet)
+        with self._noting:
+            self._journal = None
+
     @property
     def _first(self) -> int:
         """The number of the row that comes first."""
@@ -60,14 +66,19 @@ class FileReader(Reader):
     def _rows(self, closed: threading.Event) -> Iterator[Checked]:
         row = self._first
         for noted, files in chain(self._noted, self._new(closed)):
-            if noted is None and self._journal is not None:
-                self._journal.add(row, files)
+            if noted is None:
+                self._note(row, files)
             self._check(noted in (None, row), f'they have {row} rows before "{files[0].path}"')
             for file in files:
                 self._check(noted is None or unchanged(file), f'"{file.path}" is another or gone')
                 for rows in self._files.rows(file):
                     row += len(rows)
                     yield rows
+
+    def _note(self, row: int, files: list[DataFile]) -> None:
+        with self._noting:
+            if self._journal is not None:
+                self._journal.add(row, files)
 
     def _new(self, closed: threading.Event) -> Iterator[tuple[None, list[DataFile]]]:
         """The files that are not noted, some at a time."""

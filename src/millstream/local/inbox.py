@@ -182,7 +182,9 @@ class SpooledInlet(Inlet):
     def __init__(self, stream: Stream, inbox: Inbox, capacity: int, spool: Spool) -> None:
         super().__init__(stream, inbox, capacity)
         self._spool = spool
-        self._turn = threading.Lock()  # rows are queued in the order in which they are written
+        self._turn = (
+            threading.Lock()
+        )  # what is written first is queued first, and nothing after an end
 
     def recover(self, received: int) -> int:
         with self._inbox.lock:
@@ -191,15 +193,14 @@ class SpooledInlet(Inlet):
         return 0
 
     def offer(self, entry: Checked | Beat | End) -> bool:
-        if not isinstance(entry, Checked):
-            return super().offer(entry)
         with self._inbox.lock:
-            if not self._has_room():
+            if not isinstance(entry, End) and not self._has_room():
                 return False
-        with self._turn:
+        with self._turn:  # nobody waits for room in his turn: the query itself may want one
             if self.closed:
                 return False
-            self._spool.add(entry)
+            if isinstance(entry, Checked):
+                self._spool.add(entry)
             with self._inbox.lock:
                 self._put(entry)
         return True
