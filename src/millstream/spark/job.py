@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -84,14 +85,14 @@ def leaves_of(
 def _own_leaves(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) -> DataFrame:
     """What follows from rows that the driver has, in tasks over pieces of them; also of a stream
     that has none here, so that there is a task."""
-    rows = [
-        {"stream": input.stream, "first": input.first + first, "payload": _packed(records)}
-        for input in inputs
-        for first, records in _pieces(input.records, work.places)
-    ]
-    frame = spark.createDataFrame(pa.Table.from_pylist(rows, LEAF_SCHEMA))
-    tasks = min(work.places, len(rows))
-    return frame.repartition(tasks).mapInArrow(_leaf_task(work), SCHEMA)
+    tasks: dict[int, list[dict[str, object]]] = defaultdict(list)
+    for input in inputs:
+        for task, (first, records) in enumerate(_pieces(input.records, work.places)):
+            row = {"stream": input.stream, "first": input.first + first}
+            tasks[task].append({**row, "payload": _packed(records)})
+    parts = [pa.RecordBatch.from_pylist(rows, LEAF_SCHEMA) for rows in tasks.values()]
+    frame = spark.createDataFrame(pa.Table.from_batches(parts))  # each one is a partition
+    return frame.mapInArrow(_leaf_task(work), SCHEMA)
 
 
 def frame_leaves(work: Work, frame: Frame, batch: int) -> DataFrame:

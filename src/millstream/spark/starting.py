@@ -18,6 +18,7 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.sql.execution.arrow.localRelationThreshold": "0",  # rows are no part of plans
     "spark.sql.session.timeZone": "UTC",
 }
 
@@ -43,8 +44,8 @@ def check_classic(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def local_spark(master: str = "local[*]") -> SparkSession:
-    """The active session, or a new one on this machine."""
+def local_spark(master: str = "local[*, 4]") -> SparkSession:
+    """The active session, or a new one on this machine, where tasks that fail are tried again."""
     provide_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
