@@ -182,9 +182,7 @@ class SpooledInlet(Inlet):
     def __init__(self, stream: Stream, inbox: Inbox, capacity: int, spool: Spool) -> None:
         super().__init__(stream, inbox, capacity)
         self._spool = spool
-        self._turn = (
-            threading.Lock()
-        )  # what is written first is queued first, and nothing after an end
+        self._turn = threading.Lock()  # what is written first is queued first; nothing after an end
 
     def recover(self, received: int) -> int:
         with self._inbox.lock:
