@@ -34,6 +34,7 @@ DAY = 86_400_000_000
 MONEY, WIDE, RATIO = decimal_type(10, 2), decimal_type(38, 10), decimal_type(5, 4)
 PAIR = pa.struct([("a", INT), ("b c", STRING)])
 ROWS = 1000
+_MOST = "9" * 28 + "." + "9" * 10
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "b": (BOOLEAN, [True, False, None]),
@@ -55,9 +56,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
             *map(
                 Decimal, ["0E-10", "1.5000000000", "-3.1415926535", "123456789012345678.7500000000"]
             ),
-            *map(
-                Decimal, ["9" * 28 + "." + "9" * 10, "-0.0000000001", "9007199254740993.5000000000"]
-            ),
+            *map(Decimal, [_MOST, f"-{_MOST}", "-0.0000000001", "9007199254740993.5000000000"]),
             None,
         ],
     ),
@@ -148,6 +147,9 @@ COMPARISONS = [
     *("d1 = CAST('NaN' AS DOUBLE)", "d1 < CAST('Infinity' AS DOUBLE)", "i1 > 1.5", "l1 = 7"),
     *("t1 < TIMESTAMP '9999-12-31 23:59:59.999999'", "t1 >= TIMESTAMP '0001-01-01 00:00:00'"),
     *("m1 BETWEEN -1 AND 2.5", "s1 BETWEEN 'A' AND 'b'", "d1 NOT BETWEEN -0e0 AND 2.5e0"),
+    *("l1 = 9007199254740993e0", "l1 > 9007199254740992e0", "l1 < 9223372036854775807e0"),
+    *("w1 < 1.5e0", "i1 <= 2147483647.5e0", "m1 > 1.505", "m1 = 1.505", "m1 <= 2.245", "i1 = 1.0"),
+    *("r1 = 0.1e0", "r1 > 0.1e0", "r1 <= 3.5e38", "0e0 = d1", "2.5e0 < d1", "i1 < 99999999999"),
     *("s1 = 'it''s'", r"s1 = 'a\\b'", "s1 > '~'", "s1 = '日本語'", "s1 < '\U0001f600'"),
 ]
 
@@ -195,7 +197,16 @@ ARITHMETIC = [
         "CAST(i1 AS BIGINT) * i2",
         "CAST(i1 AS BIGINT) - CAST(i2 AS BIGINT)",
     ),
-    *("-CAST(i1 AS BIGINT)", "ABS(CAST(i1 AS BIGINT))", "-d1", "-r1", "-m1", "ABS(d1)", "ABS(w1)"),
+    *(
+        "-CAST(i1 AS BIGINT)",
+        "ABS(CAST(i1 AS BIGINT))",
+        "-d1",
+        "-r1",
+        "-m1",
+        "ABS(d1)",
+        "ABS(q1)",
+        "-CAST(l1 AS DECIMAL(34, 3))",
+    ),
     *("l1 % 7", "l1 % -7", "i1 % 3", "l1 % 1", "l1 % -1", "i1 % -2147483648", "d1 % 0.75e0"),
     *("r1 % CAST(2.5 AS FLOAT)", "d1 % CAST('-Infinity' AS DOUBLE)", "d1 % CAST('NaN' AS DOUBLE)"),
     *("l1 div 7", "i1 div -1", "l1 div 10", "l1 div 1", "i1 div -3"),
@@ -275,7 +286,19 @@ NATIVE = [
 
 # What may fail, or what Spark does otherwise.
 OTHERS = [
-    *("i1 + i2", "l1 + 1", "l1 * 2", "-i1", "-l1", "ABS(l1)", "i1 / i2", "i1 % i2", "l1 div i2"),
+    *(
+        "i1 + i2",
+        "l1 + 1",
+        "-w1",
+        "ABS(w1)",
+        "l1 * 2",
+        "-i1",
+        "-l1",
+        "ABS(l1)",
+        "i1 / i2",
+        "i1 % i2",
+        "l1 div i2",
+    ),
     *("l1 div -1", "m1 / q1", "m1 % 2", "w1 + w2", "w1 * m1", "d1 / 0", "d1 / d2", "i1 % 0"),
     *("CEIL(d1)", "FLOOR(d1)", "ROUND(d1, 2)", "ROUND(d1)", "ROUND(m1, 1)", "ROUND(i1, -1)"),
     *("EXP(d1)", "LN(d1)", "LOG(2, d1)", "POWER(d1, 2)", "SIN(d1)", "NANVL(d1, d2)", "RAND()"),

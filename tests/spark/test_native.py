@@ -39,7 +39,7 @@ def frame() -> DataFrame:
 
 @cache
 def session() -> ms.Session:
-    session = ms.Session()
+    session = ms.Session(engine="local")
     session.stream("S", TABLE, time="ts")
     session.function("twice", lambda column: pc.multiply(column, 2), returns="INT")
     return session

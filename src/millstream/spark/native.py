@@ -52,7 +52,8 @@ class _NotNativeError(Exception):
 
 
 def spark_sql(expression: Expression, columns: Names) -> str | None:
-    """The expression in Spark's SQL, or None if Spark might give another value, or fail."""
+    """The expression in Spark's SQL, or None if Spark might give another value, or fail, or does
+    not have the columns."""
     expression = folded(expression)
     if not non_failing(expression):
         return None
@@ -88,7 +89,7 @@ def native_conjuncts(condition: Expression, columns: Names) -> tuple[list[str], 
 
 def _translated(expression: Expression, columns: Names) -> exp.Expression:
     match expression:
-        case Column(key=key):
+        case Column(key=key) if key in columns:
             return exp.column(exp.to_identifier(columns[key], quoted=True))
         case Literal(value=value, type=type):
             return _literal(value, type)
@@ -97,7 +98,7 @@ def _translated(expression: Expression, columns: Names) -> exp.Expression:
         case Call(function=function, arguments=arguments):
             rule = rule_of(function)
             if rule is not None and rule.holds(expression):
-                return rule.build(*(_translated(argument, columns) for argument in arguments))
+                return rule.written(expression, [_translated(a, columns) for a in arguments])
     raise _NotNativeError
 
 

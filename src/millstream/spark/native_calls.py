@@ -7,16 +7,24 @@ has other digits as text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream.logical.expressions import Call
+from millstream.logical.expressions import Call, Literal
 from millstream.spark.native_ranges import Range, value_range
-from millstream.types import is_atomic, is_decimal, is_floating, is_integral, is_numeric
+from millstream.types import (
+    REAL,
+    TIMESTAMP,
+    is_atomic,
+    is_decimal,
+    is_floating,
+    is_integral,
+    is_numeric,
+)
 
 Build = Callable[..., exp.Expression]
 
@@ -26,6 +34,11 @@ class Rule(NamedTuple):
 
     build: Build
     holds: Callable[[Call], bool] = lambda call: True
+
+    def written(self, call: Call, arguments: Sequence[exp.Expression]) -> exp.Expression:
+        if call.function in _COMPARISONS:
+            arguments = shielded(call, arguments)
+        return self.build(*arguments)
 
 
 # --- how calls are written --------------------------------------------------------------------
@@ -88,6 +101,30 @@ def _extract_second(time: exp.Expression) -> exp.Expression:
     return exp.Extract(this=exp.var("SECOND"), expression=time)
 
 
+# --- pruning ----------------------------------------------------------------------------------
+
+
+def shielded(call: Call, operands: Sequence[exp.Expression]) -> list[exp.Expression]:
+    """The operands of a comparison, so written that no source prunes by it where it must not.
+
+    Spark hands comparisons of columns with constants to sources such as Parquet, and to what it
+    caches. There NaN and -0.0 are not among the values that a minimum, a maximum or a dictionary
+    tells of; and of times that a file has in milliseconds, a constant between two of them is taken
+    for the one before. So their rows were lost, if the column stood there by itself.
+    """
+    type = call.arguments[0].type
+    constants: list[Any] = [a.value for a in call.arguments if isinstance(a, Literal)]
+    if is_floating(type) and constants:
+        zero = exp.Literal.number("0F" if type == REAL else "0D")
+        return [
+            operand if isinstance(a, Literal) else exp.Add(this=bracketed(operand), expression=zero)
+            for a, operand in zip(call.arguments, operands, strict=True)
+        ]
+    if type == TIMESTAMP and any(value is not None and value % 1000 for value in constants):
+        return [exp.Anonymous(this="UNIX_MICROS", expressions=[operand]) for operand in operands]
+    return list(operands)
+
+
 # --- for which types --------------------------------------------------------------------------
 
 
@@ -96,12 +133,14 @@ def _of(*kinds: Callable[[pa.DataType], bool]) -> Callable[[Call], bool]:
     return lambda call: all(any(kind(a.type) for kind in kinds) for a in call.arguments)
 
 
-_PLAIN = _of(is_atomic)
-
-
 def _hashes_alike(type: pa.DataType) -> bool:
     """A long list becomes a hash set in Spark, in which 0.0 and -0.0 are two."""
     return is_atomic(type) and not is_floating(type)
+
+
+def _keeps_digits(type: pa.DataType) -> bool:
+    """Spark rounds a decimal to 34 digits where it changes its sign."""
+    return is_decimal(type) and type.precision <= 34
 
 
 def _has_near_positions(call: Call) -> bool:
@@ -125,7 +164,7 @@ _ANY_TYPE: dict[str, Build] = {
     "size": _function("ARRAY_SIZE"),
 }
 
-_OF_ONE_PLAIN_TYPE: dict[str, Build] = {
+_COMPARISONS: dict[str, Build] = {
     "=": _operator(exp.EQ),
     "<>": _operator(exp.NEQ),
     "<": _operator(exp.LT),
@@ -133,8 +172,10 @@ _OF_ONE_PLAIN_TYPE: dict[str, Build] = {
     ">": _operator(exp.GT),
     ">=": _operator(exp.GTE),
     "<=>": _operator(exp.NullSafeEQ),
-    **{name: _function(name.upper()) for name in ("nullif", "greatest", "least")},
+    "in": _in,
 }
+
+_OF_ONE_PLAIN_TYPE = ["nullif", "greatest", "least"]
 
 _LOGIC: dict[str, Build] = {
     "and": _operator(exp.And),
@@ -146,8 +187,6 @@ _ARITHMETIC: dict[str, Build] = {
     "+": _operator(exp.Add),
     "-": _operator(exp.Sub),
     "*": _operator(exp.Mul),
-    "negate": _prefix(exp.Neg),
-    "abs": _function("ABS"),
 }
 
 _NAMED = [
@@ -175,10 +214,13 @@ _WRITTEN_DIFFERENTLY: dict[str, Build] = {
 CALLS: dict[str, Rule] = {
     **{name: Rule(build) for name, build in (_ANY_TYPE | _LOGIC | _WRITTEN_DIFFERENTLY).items()},
     **{name: Rule(_function(name.upper())) for name in _NAMED},
-    **{name: Rule(build, _PLAIN) for name, build in _OF_ONE_PLAIN_TYPE.items()},
+    **{name: Rule(build, _of(is_atomic)) for name, build in _COMPARISONS.items()},
+    **{name: Rule(_function(name.upper()), _of(is_atomic)) for name in _OF_ONE_PLAIN_TYPE},
     **{name: Rule(build, _of(is_numeric)) for name, build in _ARITHMETIC.items()},
     "substring": Rule(_function("SUBSTRING"), _has_near_positions),
     "in": Rule(_in, _of(_hashes_alike)),
+    "negate": Rule(_prefix(exp.Neg), _of(is_integral, is_floating, _keeps_digits)),
+    "abs": Rule(_function("ABS"), _of(is_integral, is_floating, _keeps_digits)),
     "/": Rule(_operator(exp.Div), _of(is_floating)),
     "%": Rule(_operator(exp.Mod), _of(is_integral, is_floating)),
     "div": Rule(_operator(exp.IntDiv), _of(is_integral)),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from millstream.data import schema_of
 from millstream.errors import DataError
 from millstream.logical.plan import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 # Spark's own names of the types that have a counterpart here, arrays and structs apart.
@@ -83,6 +85,23 @@ def typed(frame: DataFrame) -> DataFrame:
     )
 
 
+def moved(frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """The DataFrame in another session over the same Spark, whose settings hold for all that is
+    done with it from now on, such as the time zone and the mode."""
+    from pyspark.sql import DataFrame
+
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    plan = frame._jdf.queryExecution().analyzed()
+    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
+    return DataFrame(rows, spark)
+
+
 def quoted(name: str) -> str:
     """A name as Spark reads it whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A string as a literal of Spark's."""
+    return str(exp.Literal.string(value).sql(dialect="spark"))

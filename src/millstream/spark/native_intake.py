@@ -1,0 +1,68 @@
+"""What `records.checked_records` does to rows, as Spark SQL: when they are valid, and why some
+cannot be taken in. Over frames whose columns have exactly our types (`schemas.typed`)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millstream.catalog import Stream
+from millstream.logical.plan import Lifetime
+from millstream.logical.time import FARTHEST, INFINITY
+from millstream.spark.schemas import quoted, text
+from millstream.types import LAST_TIMESTAMP
+
+
+def fault(stream: Stream) -> str:
+    """Why a row cannot be taken in, or NULL."""
+    faults = [
+        (f"{quoted(field.name)} IS NULL", text(f'column "{field.name}" is NOT NULL'))
+        for field in stream.columns
+        if not field.nullable
+    ]
+    if stream.time:
+        faults += _faults_of_time(stream)
+    cases = " ".join(f"WHEN {condition} THEN {told}" for condition, told in faults)
+    return f"CASE {cases} END" if cases else "CAST(NULL AS STRING)"
+
+
+def _faults_of_time(stream: Stream) -> list[tuple[str, str]]:
+    name, column = stream.time[0], quoted(stream.time[0])
+    of = f'the time in column "{name}" is too'
+    faults = [
+        (f"{column} IS NULL", text(f'the time column "{name}" is NULL')),
+        (f"{column} > {_instant(stream, FARTHEST + 1)}", text(f"{of} large")),
+        (f"{column} < {_instant(stream, -FARTHEST)}", text(f"{of} small")),
+    ]
+    if stream.lifetime is Lifetime.INTERVAL:
+        told = f"CONCAT('the row is valid to ', {end(stream)}, {{}})"
+        begun, ended = start(stream), end(stream)
+        faults.append((f"{ended} = {begun}", told.format("', where it begins'")))
+        faults.append((f"{ended} < {begun}", told.format("', before it begins'")))
+    return faults
+
+
+def start(stream: Stream) -> str:
+    """When a row begins to be valid, in chronons."""
+    return _chronons(stream, stream.time[0])
+
+
+def end(stream: Stream) -> str:
+    """When it ceases to be."""
+    if stream.lifetime is Lifetime.INSTANT:
+        return f"LEAST({start(stream)}, {FARTHEST}L) + 1L"
+    given = _chronons(stream, stream.time[1])
+    known = given if not _is_timestamp(stream) else f"NULLIF({given}, {LAST_TIMESTAMP}L)"
+    return f"COALESCE({known}, {INFINITY}L)"
+
+
+def _chronons(stream: Stream, column: str) -> str:
+    name = quoted(column)
+    return f"UNIX_MICROS({name})" if _is_timestamp(stream) else name
+
+
+def _instant(stream: Stream, chronons: int) -> str:
+    return f"TIMESTAMP_MICROS({chronons}L)" if _is_timestamp(stream) else f"{chronons}L"
+
+
+def _is_timestamp(stream: Stream) -> bool:
+    return bool(pa.types.is_timestamp(stream.domain.type))

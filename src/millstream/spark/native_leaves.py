@@ -1,0 +1,142 @@
+"""What Spark does at the sources of a plan before rows come to our tasks: it leaves out rows and
+columns that are of no consequence, so that it need not read them, or not send them to Python.
+
+The plan stays as it is. Rows that cannot be taken in stay too, since they are errors; so do columns
+that the message about a row would show. A row that is left out is no longer there to be late: who
+counts late rows does so before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING
+
+from millstream.catalog import Stream
+from millstream.logical.expressions import Column, Expression, operands
+from millstream.logical.plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Map,
+    Plan,
+    Source,
+    TimeWindow,
+    expressions,
+)
+from millstream.spark.native import native_conjuncts
+from millstream.spark.native_intake import fault
+from millstream.spark.native_safety import non_failing
+from millstream.spark.schemas import quoted, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class NativeLeaf:
+    """The rows and columns of a stream that a plan needs."""
+
+    stream: Stream
+    where: str | None  # all rows where there is no condition
+    columns: frozenset[str]
+
+    def frame(self, frame: DataFrame) -> DataFrame:
+        """The needed rows of a typed frame; NULL in the columns that are not needed."""
+        from pyspark.sql.functions import lit
+
+        if self.where is not None:
+            frame = frame.where(f"{fault(self.stream)} IS NOT NULL OR ({self.where})")
+        return frame.select(
+            [
+                frame[quoted(c.name)]
+                if c.name in self.columns
+                else lit(None).cast(spark_type(c.type)).alias(c.name)
+                for c in self.stream.columns
+            ]
+        )
+
+    def text(self) -> str:
+        """A line of `explain`."""
+        columns = [c.name for c in self.stream.columns if c.name in self.columns]
+        condition = "" if self.where is None else f" where {self.where}"
+        return f"native: {self.stream.name} columns=[{', '.join(columns)}]{condition}"
+
+
+def native_leaf(plan: Plan, stream: Stream) -> NativeLeaf:
+    """What the plan needs of a stream, wherever it reads it."""
+    conditions: list[str | None] = []
+    columns = set(stream.time)
+    for path in _paths(plan):
+        source = path[0]
+        if isinstance(source, Source) and source.stream == stream.name:
+            conditions.append(_condition(path))
+            columns |= _needed(plan, path)
+    texts = [text for text in conditions if text is not None]
+    useful = len(texts) == len(conditions)
+    where = " OR ".join(texts if len(texts) == 1 else [f"({text})" for text in texts])
+    return NativeLeaf(stream, where or None if useful else None, frozenset(columns))
+
+
+def _paths(plan: Plan, above: tuple[Plan, ...] = ()) -> Iterator[tuple[Plan, ...]]:
+    """From each source up to the root."""
+    path = (plan, *above)
+    if not plan.inputs:
+        yield path
+    for child in plan.inputs:
+        yield from _paths(child, path)
+
+
+def _condition(path: tuple[Plan, ...]) -> str | None:
+    """What the filters that follow the source ask of its rows, so far as Spark can tell."""
+    names = {field.key: field.name for field in path[0].schema}
+    texts: list[str] = []
+    for below, node in pairwise(path):
+        if isinstance(node, Filter):
+            texts += native_conjuncts(node.predicate, names)[0]
+        if not _passes_rows(node, below) or not _never_fails(node):
+            break
+    return " AND ".join(texts if len(texts) == 1 else [f"({t})" for t in texts]) or None
+
+
+def _passes_rows(node: Plan, below: Plan) -> bool:
+    """Whether a row of an input that a later filter drops leaves no other trace."""
+    if isinstance(node, Join):
+        kept = node.left if node.kind in (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI) else None
+        kept = node.right if node.kind is JoinKind.RIGHT else kept
+        return node.kind is JoinKind.INNER or kept is below
+    return isinstance(node, Filter | TimeWindow)
+
+
+def _needed(plan: Plan, path: tuple[Plan, ...]) -> set[str]:
+    """The columns of the source that anything looks at, that come out, or that an error shows."""
+    source, *above = path
+    keys = {field.key: field.name for field in source.schema}
+    for node in above:
+        if not isinstance(node, _OF_ROWS) or not _never_fails(node):
+            break
+        if isinstance(node, Map | Aggregate):
+            used = (part for node in plan.walk() for part in expressions(node))
+            return {keys[u.key] for u in used if isinstance(u, Column) and u.key in keys}
+    return set(keys.values())
+
+
+_OF_ROWS = (Filter, TimeWindow, Join, Map, Aggregate)  # each row as its columns that are named
+
+
+def _never_fails(node: Plan) -> bool:
+    match node:
+        case Filter(predicate=predicate):
+            asked: tuple[Expression, ...] = (predicate,)
+        case Join(condition=condition):
+            asked = () if condition is None else (condition,)
+        case Map(outputs=outputs):
+            asked = tuple(output.expression for output in outputs)
+        case Aggregate(keys=keys, aggregates=aggregates):
+            calls = (operands(named.expression) for named in aggregates)
+            asked = (*(key.expression for key in keys), *chain.from_iterable(calls))
+        case _:
+            asked = ()
+    return all(map(non_failing, asked))
