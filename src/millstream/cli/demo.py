@@ -84,7 +84,7 @@ def _session(engine: str, seconds: float) -> Session:
     from millstream.spark.starting import local_spark
 
     # Each core has processes of its own for every query: two are enough for this little.
-    spark = in_view(lambda: local_spark("local[2]")) if engine == "spark" else None
+    spark = in_view(lambda: local_spark("local[2, 4]")) if engine == "spark" else None
     session = Session(engine, spark=spark)
     bids = int((seconds + _PATIENCE) * 200)
     sizes = f"bids => {bids}, auctions => {bids // 10}, people => {bids // 100}"

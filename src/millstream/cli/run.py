@@ -16,13 +16,14 @@ from millstream.cli.mailbox import Mailbox
 from millstream.cli.output import Output, default_format
 from millstream.cli.progress import progress
 from millstream.cli.reading import bound
-from millstream.cli.spark import spark_started
+from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.instants import chronon, shown
 
 if TYPE_CHECKING:
     from millstream.instants import Instant
     from millstream.local.running import Running
     from millstream.query import Query
+    from millstream.session import Session
 
 
 def run(
@@ -48,7 +49,7 @@ def run(
         if isinstance(result, pa.Table):
             output.give(f"statement {number}", result)
         elif result in queries:
-            run_bounded(result, output, ends[result.name])
+            run_bounded(session, result, output, ends[result.name])
 
 
 def _end(query: Query, until: str | None) -> Instant | None:
@@ -62,9 +63,9 @@ def _end(query: Query, until: str | None) -> Instant | None:
 # --- streams that end -----------------------------------------------------------------------------
 
 
-def run_bounded(query: Query, output: Output, end: Instant | None = None) -> None:
+def run_bounded(session: Session, query: Query, output: Output, end: Instant | None = None) -> None:
     """To its end; the answer in normal form and in order, or to its sink."""
-    with progress(lambda: f"{query.name} runs"):
+    with progress(lambda: f"{query.name} runs"), cancelled_by_interrupt(session):
         table = query.run()
     if query.sink is None:
         output.give(query.name, cropped(table, end))

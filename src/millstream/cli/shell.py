@@ -18,7 +18,7 @@ from millstream.cli.output import Output
 from millstream.cli.progress import progress
 from millstream.cli.reading import bound, parameters_of, warnings_told
 from millstream.cli.run import run_live
-from millstream.cli.spark import spark_started
+from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.errors import MillstreamError, ParseError, QueryError
 from millstream.names import Name
 from millstream.query import Query
@@ -178,7 +178,8 @@ class Shell:
 
     def _answer(self, query: Query) -> None:
         if not is_live(self._session, query):
-            with progress(lambda: f"{query.name} runs: Ctrl-C stops it"):
+            waiting = progress(lambda: f"{query.name} runs: Ctrl-C stops it")
+            with waiting, cancelled_by_interrupt(self._session):
                 table = query.run()
             self._print(table)
         elif query.emit == "CHANGES" and sys.stdout.isatty():

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import IO, TYPE_CHECKING
 
-from millstream.cli.doctor import java_found
 from millstream.cli.progress import progress
 from millstream.errors import MillstreamError, QueryError
 from millstream.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_GROUP = "millstream"
 
 
 def spark_started(session: Session) -> None:
@@ -28,15 +30,33 @@ def in_view(start: Callable[[], SparkSession]) -> SparkSession:
     """Start Spark while the user sees that it does."""
     with progress(lambda: "Spark starts"), _java_apart() as printed:
         try:
-            return start()
+            spark = start()
+            # PySpark's own handler would cancel the batches of all queries, also of those that
+            # are to end in good order.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            return spark
         except MillstreamError:
             raise
         except Exception as error:  # whatever PySpark and Py4J raise
-            _, java, remedy = java_found()
-            reason = f"java {java}" if remedy is not None else _reason(printed, error)
             raise QueryError(
-                f"Spark cannot start: {reason}", help=remedy or "--engine local needs no Spark"
+                f"Spark cannot start: {_reason(printed, error)}",
+                help="`millstream doctor` tells what is there; --engine local needs no Spark",
             ) from error
+
+
+@contextmanager
+def cancelled_by_interrupt(session: Session) -> Iterator[None]:
+    """Ctrl-C also ends what Spark does for this thread; what others do goes on."""
+    if session.engine != "spark":
+        yield
+        return
+    context = session.spark.sparkContext
+    context.setJobGroup(_GROUP, "asked on the command line")
+    try:
+        yield
+    except KeyboardInterrupt:
+        context.cancelJobGroup(_GROUP)
+        raise
 
 
 @contextmanager
