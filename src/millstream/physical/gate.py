@@ -36,12 +36,11 @@ from millstream.physical.timeline import Timeline
 
 @dataclass(slots=True)
 class Passed:
-    """Changes of what passes: rows by number, when, by how much; and until when it is known."""
+    """Changes of what passes: rows by number, when, and by how much."""
 
     row: Ints
     time: Ints
     change: Ints
-    end: Ints
 
 
 class Gate:
@@ -147,13 +146,14 @@ class Gate:
         )  # fmt: skip
         if not self._shared:
             self._gone = np.concatenate([self._gone, gone])
-        return Passed(row, time, change, self._rows[row, END])
+        return Passed(row, time, change)
 
     def hybrid(self, passed: Passed, frontier: int) -> Batch:
         """Elements that hold until their known end, unless they are retracted."""
-        index = np.flatnonzero(passed.time < passed.end)  # what just ends, ends by itself
-        row, end = passed.row[index], passed.end[index]
-        return Batch(self.rows(row), passed.time[index], end, passed.change[index], frontier)
+        end = self._rows[passed.row, END]
+        index = np.flatnonzero(passed.time < end)  # what just ends, ends by itself
+        rows = self.rows(passed.row[index])
+        return Batch(rows, passed.time[index], end[index], passed.change[index], frontier)
 
     def rows(self, numbers: Ints) -> Columns:
         return self._store.rows(numbers)

@@ -179,6 +179,10 @@ class KeySpace:
         codes = np.empty(length, np.int64)
         if not length:
             return codes
+        if not self.types:  # one key for all
+            self.count = max(self.count, int(add))
+            codes[:] = self.count - 1
+            return codes
         words, absent = self._row_words(columns, length)
         if add:
             self._make_room(length)
@@ -197,7 +201,7 @@ class KeySpace:
             elif column.null_count or self._tells_null[number]:
                 self._tell_null(number)
                 rows.append(_nulls(column).astype(np.int64))
-        if not rows:  # no columns: one key for all
+        if not rows:  # no column has more than NULL
             return np.zeros((0, length), np.int64), absent
         return (rows[0].reshape(1, -1) if len(rows) == 1 else np.array(rows)), absent
 
@@ -222,8 +226,15 @@ class KeySpace:
             keys = np.empty((len(self._keys), larger(self.count, wanted)), np.int64)
             keys[:, : self.count] = self._keys[:, : self.count]
             self._keys = keys
-        if len(self._table) < 2 * wanted:
-            self._rebuild(power_of_two(2 * wanted))
+        if len(self._table) < self._entries * wanted:
+            self._rebuild(power_of_two(self._entries * wanted))
+
+    @property
+    def _entries(self) -> int:
+        """Of the table, for each key. Numbers that are given out in order fill whole lines of the
+        cache, so that one in a line of others makes all of them look further: small keys, which
+        often are such numbers, get more room."""
+        return 3 if len(self._keys) == 1 else 2
 
     def _rebuild(self, size: int) -> None:
         if size == len(self._table):
@@ -304,7 +315,7 @@ class KeySpace:
         pools = (pool for words in self._words for pool in words.pools())
         for pool, saved in zip(pools, state["pools"], strict=True):
             pool.restore(saved)
-        self._rebuild(power_of_two(2 * self.count))
+        self._rebuild(power_of_two(self._entries * self.count))
 
 
 def differs(column: pa.Array, before: Ints) -> Mask:

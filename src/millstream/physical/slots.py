@@ -38,7 +38,9 @@ class Slots:
         return max(0, count - self._count)
 
     def grow(self, capacity: int) -> None:
-        self._set_free(np.append(self._pending(), np.arange(self.capacity, capacity)), capacity)
+        self._set_free(
+            np.append(self._first(self._count), np.arange(self.capacity, capacity)), capacity
+        )
 
     def _set_free(self, free: Ints, capacity: int) -> None:
         self.capacity = capacity
@@ -46,27 +48,31 @@ class Slots:
         self._free[: len(free)] = free
         self._head, self._count = 0, len(free)
 
-    def _places(self, first: int, count: int) -> Ints:
-        places = np.arange(self._head + first, self._head + first + count)
-        places[places >= self.capacity] -= self.capacity
-        return places
+    def _parts(self, first: int, count: int) -> tuple[slice, slice]:
+        """Where so many numbers lie from the first free one on: at the end, and at the front."""
+        begin = (self._head + first) % self.capacity
+        over = max(0, begin + count - self.capacity)
+        return slice(begin, begin + count - over), slice(0, over)
 
-    def _pending(self) -> Ints:
-        return self._free[self._places(0, self._count)].astype(np.int64)
+    def _first(self, count: int) -> Ints:
+        end, front = self._parts(0, count)
+        return np.concatenate([self._free[end], self._free[front]], dtype=np.int64)
 
     def take(self, count: int) -> Ints:
-        taken = self._free[self._places(0, count)].astype(np.int64)
+        taken = self._first(count)
         self._head = (self._head + count) % self.capacity
         self._count -= count
         return taken
 
     def release(self, slots: Ints) -> None:
-        self._free[self._places(self._count, len(slots))] = slots
+        end, front = self._parts(self._count, len(slots))
+        self._free[end] = slots[: end.stop - end.start]
+        self._free[front] = slots[len(slots) - front.stop :]
         self._count += len(slots)
 
     def in_use(self) -> Ints:
         used = np.ones(self.capacity, np.bool_)
-        used[self._pending()] = False
+        used[self._first(self._count)] = False
         return np.flatnonzero(used)
 
     def occupy(self, slots: Ints) -> None:

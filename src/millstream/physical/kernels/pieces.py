@@ -28,55 +28,45 @@ def settle_levels(
     room = _most_closed(changes, count_open)
     out_code, out_start = np.empty(room, np.int64), np.empty(room, np.int64)
     out_end, out_weight = np.empty(room, np.int64), np.empty(room, np.int64)
-    length = 0
+    length, head = np.uint64(0), np.uint64(free)
     for j in range(len(codes)):
-        code, change = codes[j], changes[j]
+        code, change = np.uint64(codes[j]), changes[j]
+        newest = last[code]
         if change > 0:
-            piece = free
-            free = pieces[piece, FOLLOWING]
+            piece, oldest = head, head
+            head = np.uint64(pieces[piece, FOLLOWING])
             count_open += 1
+            if newest >= 0:
+                oldest = np.uint64(pieces[np.uint64(newest), FOLLOWING])
+                pieces[np.uint64(newest), FOLLOWING] = piece
             pieces[piece, SINCE], pieces[piece, COUNT] = times[j], change
-            _append(piece, code, last, pieces)
+            pieces[piece, FOLLOWING] = oldest
+            last[code] = piece
         while change < 0:
-            piece = pieces[last[code], FOLLOWING]
-            taken = min(pieces[piece, COUNT], -change)
+            piece = np.uint64(pieces[np.uint64(newest), FOLLOWING])
+            count = pieces[piece, COUNT]
+            taken = min(count, -change)
             out_code[length], out_start[length] = code, pieces[piece, SINCE]
             out_end[length], out_weight[length] = times[j], taken
-            length += 1
+            length += np.uint64(1)
             change += taken
-            pieces[piece, COUNT] -= taken
-            if pieces[piece, COUNT] == 0:
-                _drop_oldest(piece, code, last, pieces)
-                pieces[piece, FOLLOWING] = free
-                free = piece
+            pieces[piece, COUNT] = count - taken
+            if count == taken:
+                if piece == np.uint64(newest):
+                    last[code] = -1
+                else:
+                    pieces[np.uint64(newest), FOLLOWING] = pieces[piece, FOLLOWING]
+                pieces[piece, FOLLOWING] = head
+                head = piece
                 count_open -= 1
     return (
         out_code[:length].copy(),
         out_start[:length].copy(),
         out_end[:length].copy(),
         out_weight[:length].copy(),
-        free,
+        int(np.int64(head)),  # as signed as it came
         count_open,
     )
-
-
-@njit(cache=True, inline="always")
-def _append(piece: int, code: int, last: Places, pieces: Ints) -> None:
-    before = last[code]
-    if before < 0:
-        pieces[piece, FOLLOWING] = piece
-    else:
-        pieces[piece, FOLLOWING] = pieces[before, FOLLOWING]
-        pieces[before, FOLLOWING] = piece
-    last[code] = piece
-
-
-@njit(cache=True, inline="always")
-def _drop_oldest(piece: int, code: int, last: Places, pieces: Ints) -> None:
-    if last[code] == piece:
-        last[code] = -1
-    else:
-        pieces[last[code], FOLLOWING] = pieces[piece, FOLLOWING]
 
 
 @njit(cache=True)
