@@ -146,6 +146,12 @@ def _count_window(size: float) -> Workload:
     return Workload("rows", title, sql, ("s",), {"S": uniform(4, int(4e6 * size))})
 
 
+def _double_sums(size: float) -> Workload:
+    sql = "SELECT SUM(v) AS s FROM S WINDOW(ROWS 1000)"
+    title = "SUM(v) of the last 1,000 rows, at each row; doubles, rounded once"
+    return Workload("doubles", title, sql, ("s",), {"S": zipf(3, int(4e6 * size))})
+
+
 def _three_way_join(size: float) -> Workload:
     sql = """SELECT a.k, a.v AS av, b.v AS bv, c.v AS cv
 FROM A WINDOW(RANGE 10 SECONDS) a JOIN B WINDOW(RANGE 10 SECONDS) b ON a.k = b.k
@@ -174,6 +180,7 @@ WORKLOADS: Mapping[str, Callable[[float], Workload]] = {
     "difference": _difference,
     "antijoin": _anti_join,
     "rows": _count_window,
+    "doubles": _double_sums,
     "join3": _three_way_join,
     "filter": _filter,
     "map": _map,

@@ -122,6 +122,16 @@ FROM (SELECT t, sum(v) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) AS c FROM S)""
 ROWS_PLAIN = f"""SELECT CAST(sum(v) OVER (ORDER BY t ROWS 999 PRECEDING) AS BIGINT) AS s,
        t AS valid_from, lead(t, 1, {INFINITY}) OVER (ORDER BY t) AS valid_to FROM S"""
 
+# A sum of doubles rounds with every row. Random doubles are whole multiples of 2⁻⁵³: as integers
+# their sums are exact, and are rounded once, as doubles.
+DOUBLES_WHOLE = f"""SELECT CAST(CAST(c - lag(c, 1000, 0) OVER (ORDER BY t) AS BIGINT) AS DOUBLE)
+         / {2**53} AS s, t AS valid_from, lead(t, 1, {INFINITY}) OVER (ORDER BY t) AS valid_to
+FROM (SELECT t, sum(CAST(v * {2**53} AS BIGINT)) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) AS c
+      FROM S)"""
+
+DOUBLES_PLAIN = f"""SELECT sum(v) OVER (ORDER BY t ROWS 999 PRECEDING) AS s,
+       t AS valid_from, lead(t, 1, {INFINITY}) OVER (ORDER BY t) AS valid_to FROM S"""
+
 
 # --- distinct, difference, anti-join --------------------------------------------------------------
 
@@ -192,6 +202,10 @@ FORMS = {
     "difference": [form("sweep over islands", DIFFERENCE_ISLANDS)],
     "antijoin": [form("last and next", ANTIJOIN_FILL), form("ASOF joins", ANTIJOIN_ASOF)],
     "rows": [form("running sums", ROWS_CUMULATIVE), form("plain SQL", ROWS_PLAIN)],
+    "doubles": [
+        form("running sums of integers", DOUBLES_WHOLE),
+        form("plain SQL, inexact", DOUBLES_PLAIN, exact=False),
+    ],
     "join3": [form("buckets by hand", JOIN3_BUCKETS), form("plain SQL", JOIN3_PLAIN)],
     "filter": [
         form(

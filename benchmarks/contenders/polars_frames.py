@@ -120,6 +120,12 @@ def rows_rolling(streams: Frames) -> pl.DataFrame:
     return streams["S"].select(s=total, valid_from="t", valid_to=valid_to).collect()
 
 
+def doubles_whole(streams: Frames) -> pl.DataFrame:
+    """Random doubles are whole multiples of 2⁻⁵³: so their sums are rounded once."""
+    whole = streams["S"].with_columns(v=(col.v * 2**53).cast(pl.Int64))
+    return rows_rolling({"S": whole}).with_columns(s=col.s.cast(pl.Float64) / 2**53)
+
+
 # --- distinct, difference, anti-join --------------------------------------------------------------
 
 
@@ -217,6 +223,10 @@ FORMS = {
     "difference": [Form("sweep over islands", difference_islands)],
     "antijoin": [Form("last and next", antijoin_fill), Form("ASOF joins", antijoin_asof)],
     "rows": [Form("rolling sum", rows_rolling)],
+    "doubles": [
+        Form("rolling sum of integers", doubles_whole),
+        Form("rolling sum, inexact", rows_rolling, exact=False),
+    ],
     "join3": [Form("buckets by hand", join3_buckets)],
     "filter": _at_once_and_in_batches(filter_rows),
     "map": _at_once_and_in_batches(map_rows),

@@ -22,7 +22,7 @@ import millstream as ms
 def small(name: str, rows: int = 80) -> Workload:
     """The workload with few rows and few keys: much happens within a window."""
     workload = WORKLOADS[name](0.0001)
-    make = zipf if name in ("aggregate", "filter", "map") else uniform
+    make = zipf if name in ("aggregate", "doubles", "filter", "map") else uniform
     streams = {s: make(i, rows, 2, 6) for i, s in enumerate(workload.streams)}
     return replace(workload, streams=streams)
 
