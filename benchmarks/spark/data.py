@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 RATE = 1_000  # rows a second of each stream
 KEYS = 10_000
 STEP = 1_000_000 // RATE  # microseconds between two rows
+_GROUP = 50_000  # rows, so that several tasks can read a file
 _BEGINNING = 1_700_000_000  # when the first file was written, so to speak
 
 
@@ -34,7 +35,7 @@ def write_stream(folder: Path, seed: int, rows: int, files: int, shape: Shape) -
     random = np.random.default_rng(seed)
     for number in range(files):
         path = folder / f"{number:06d}.parquet"
-        pq.write_table(_rows(random, number * rows, rows, shape), path)
+        pq.write_table(_rows(random, number * rows, rows, shape), path, row_group_size=_GROUP)
         os.utime(path, (_BEGINNING + number, _BEGINNING + number))
 
 
