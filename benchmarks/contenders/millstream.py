@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 import millstream as ms
-from benchmarks.workloads import Workload
+from benchmarks.workloads import INFINITY, Workload
 from millstream.local import answers, bounded
 from millstream.local.graph import Graph
-from millstream.physical.batch import Batch
+from millstream.physical.arrays import single
+from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context
 from millstream.records import Records
 
@@ -37,8 +38,8 @@ def prepare(workload: Workload) -> Prepared:
 
 
 def _records(table: pa.Table) -> tuple[Records, int]:
-    columns = [pa.concat_arrays(column.chunks) for column in table.columns]
-    start = np.array(table.column("t"))
+    columns = [single(column) for column in table.columns]
+    start = np.asarray(columns[table.column_names.index("t")])
     return Records(columns, start, start + 1), int(start[-1])
 
 
@@ -47,15 +48,18 @@ def run(prepared: Prepared) -> pa.Table:
     query, context = prepared.query, Context()
     schema, domain = query.plan.schema, query.plan.domain
     tables: list[pa.Table] = []
+    given = NEVER  # the frontier
 
     def sink(batch: Batch) -> None:
+        nonlocal given
         if len(batch):
-            batch = answers.cropped(batch, context.beginning)
-            tables.append(answers.final_table(schema, domain, batch))
+            cropped = answers.cropped(batch, context.beginning, given)
+            tables.append(answers.final_table(schema, domain, cropped))
+        given = batch.frontier
 
     graph = Graph(query.physical_plan, context, sink)
     for stream, records, frontier in prepared.batches:
         for vertex in graph.sources[stream]:
             graph.push(vertex, bounded.source_batch(vertex.node, records, 0, frontier))
-    bounded.finish(graph)
+    graph.bring_to(INFINITY)
     return pa.concat_tables(tables)

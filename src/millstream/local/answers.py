@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.physical.arrays import of_int64, of_view
-from millstream.physical.batch import Batch, Columns, Ints
+from millstream.physical.batch import NEVER, Batch, Columns, Ints
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
 from millstream.physical.ordering import order_words
@@ -59,9 +59,10 @@ def in_order(batch: Batch) -> Batch:
     return batch.take(np.lexsort(words[::-1]))
 
 
-def cropped(batch: Batch, beginning: int) -> Batch:
-    """Without what lies before the first input."""
-    if not len(batch) or batch.start.min() >= beginning:
+def cropped(batch: Batch, beginning: int, given: int = NEVER) -> Batch:
+    """Without what lies before the first input; nothing starts before the frontier that was given
+    with earlier batches."""
+    if given >= beginning or not len(batch) or batch.start.min() >= beginning:
         return batch
     return batch.timed(np.maximum(batch.start, beginning), batch.end)
 
@@ -82,7 +83,7 @@ def cut(batch: Batch, granule: int) -> Batch:
 
 def final_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
     """A row n times for weight n."""
-    if (batch.weight != 1).any():
+    if np.count_nonzero(batch.weight != 1):
         batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
     times = _times(domain, batch.start), _times(domain, batch.end)
     return _table(schema, batch.columns, times, ("valid_from", "valid_to"))

@@ -70,7 +70,7 @@ class Delivery:
         self._take(batch)
 
     def _take(self, batch: Batch) -> None:
-        batch = answers.cropped(batch, self._context.beginning)
+        batch = answers.cropped(batch, self._context.beginning, self._frontier)
         if len(batch):
             self._gathered.append(batch.gathered())
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.physical.arrays import concat, gather, no_values
+from millstream.physical.kernels.positions import positions
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -164,7 +165,7 @@ class Batch:
 
     def where(self, mask: Mask) -> Batch:
         """The elements for which the mask holds; itself if it holds for all."""
-        index = mask.nonzero()[0]
+        index = positions(mask)
         return self if len(index) == len(mask) else self.take(index)
 
     def head(self, count: int) -> Batch:

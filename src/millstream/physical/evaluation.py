@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import Schema
 from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, Mask
-from millstream.physical.expressions import Compiled, Together, compile_expression
+from millstream.physical.expressions import Compiled, Selection, Together, compile_expression
+from millstream.physical.kernels.positions import positions
 from millstream.physical.operator import Context, plain_rows
 
 
@@ -75,6 +77,16 @@ class Condition:
             return holds, None
         self._failures.note(self._compiled, columns, failed, end)
         return holds & ~failed, failed
+
+    def rows(self, columns: Columns, length: int, end: Ints) -> Ints:
+        """The numbers of the rows for which it holds."""
+        found = None if self._selection is None else self._selection.rows(columns, length)
+        return positions(self.over(columns, length, end)[0]) if found is None else found
+
+    @cached_property
+    def _selection(self) -> Selection | None:
+        formula = self._compiled.formula
+        return None if formula is None else Selection(formula)
 
 
 class _Failures:

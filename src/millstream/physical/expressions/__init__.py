@@ -25,6 +25,7 @@ evaluated by the reference, once for each distinct combination of the arguments 
 
 from millstream.physical.expressions.compile import Compiled, Together, compile_expression
 from millstream.physical.expressions.drawn import Draws
+from millstream.physical.expressions.programs import Selection
 from millstream.physical.expressions.vector import Vector
 
-__all__ = ["Compiled", "Draws", "Together", "Vector", "compile_expression"]
+__all__ = ["Compiled", "Draws", "Selection", "Together", "Vector", "compile_expression"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from millstream.physical.expressions.formulas import (
@@ -20,14 +22,16 @@ from millstream.physical.expressions.vector import Mask
 from millstream.physical.kernels import programs as operations
 from millstream.types import BOOLEAN, DATE, INT, REAL, is_floating
 
+Rows: TypeAlias = npt.NDArray[np.int64]
+
 # How values that do not have 8 bytes come from columns into registers, and back.
-_LOADS: dict[pa.DataType, int] = {
+_LOADS: Mapping[pa.DataType, int] = {
     BOOLEAN: operations.LOAD_BYTE,
     INT: operations.LOAD_INT,
     DATE: operations.LOAD_INT,
     REAL: operations.LOAD_REAL,
 }
-_STORES: dict[pa.DataType, int] = {
+_STORES: Mapping[pa.DataType, int] = {
     BOOLEAN: operations.STORE_BYTE,
     INT: operations.STORE_INT,
     DATE: operations.STORE_INT,
@@ -38,56 +42,75 @@ _STORES: dict[pa.DataType, int] = {
 class Program:
     """Formulas over one batch, computed together: all of them, or none."""
 
+    _stores = _STORES
+
     def __init__(self, formulas: Sequence[Formula]) -> None:
-        layout = _Layout(formulas)
-        types = [formula.type for formula in formulas]
-        self._inputs = [(p, DTYPES[type].itemsize, type) for p, type in layout.columns.items()]
-        self._results = [(type, DTYPES[type].itemsize) for type in types]
-        widths = [DTYPES[type].itemsize for type in [*layout.columns.values(), *types]]
-        self._widths = np.array(widths, np.int64)
+        layout = _Layout(formulas, self._stores)
+        self._inputs = [
+            (position, DTYPES[type].itemsize, type == BOOLEAN)
+            for position, type in layout.columns.items()
+        ]
+        self._types = [formula.type for formula in formulas]
+        self._sizes = [DTYPES[type].itemsize for type in self._types]
+        self._widths = np.array([*(width for _, width, _ in self._inputs), *self._sizes])
         self._constants = np.array(layout.constants, np.int64)
-        self._steps = np.array(layout.steps, np.int64)
+        self._steps = np.array(layout.steps)
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
         """The values of each formula; None where NULLs or large integers ask for more care."""
-        results = self._run(columns, length)
+        results, _ = self._run(columns, length)
         if results is None:
             return None
-        pairs = zip(self._results, results, strict=True)
-        return [_array(memory, type, length) for (type, _), memory in pairs]
+        pairs = zip(results, self._types, strict=True)
+        return [_array(memory, type, length) for memory, type in pairs]
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> Mask | None:
         """Where the only formula, a condition, holds; None as above."""
-        results = self._run(columns, length)
+        results, _ = self._run(columns, length)
         return None if results is None else np.frombuffer(results[0], np.bool_)
 
-    def _run(self, columns: Sequence[pa.Array], length: int) -> list[pa.Buffer] | None:
-        """The memory of the results. It is Arrow's, whose pool keeps pages that were in use:
-        NumPy's arrays of this size are new to the system each time, which can take longer than to
-        compute them."""
+    def _run(self, columns: Sequence[pa.Array], length: int) -> tuple[list[pa.Buffer] | None, int]:
+        """The memory of the results, and how many rows were selected. The memory is Arrow's, whose
+        pool keeps pages that were in use: NumPy's arrays of this size are new to the system each
+        time, which can take longer than to compute them."""
         if not length:
-            return None
+            return None, 0
         addresses = []
         inputs = []  # kept until all is computed
-        for position, width, type in self._inputs:
+        for position, width, truths in self._inputs:
             column = columns[position]
             if column.null_count:
-                return None
-            memory = _truths(column) if type is BOOLEAN else column.buffers()[1]
-            offset = 0 if type is BOOLEAN else column.offset
-            assert memory.size >= (offset + length) * width
+                return None, 0
+            memory = _bytes(column) if truths else column.buffers()[1]
+            offset = 0 if truths else column.offset * width
+            assert memory.size >= offset + length * width
             inputs.append(memory)
-            addresses.append(memory.address + offset * width)
-        results = [pa.allocate_buffer(length * width) for _, width in self._results]
+            addresses.append(memory.address + offset)
+        results = [pa.allocate_buffer(length * size) for size in self._sizes]
         addresses += [memory.address for memory in results]
-        within = operations.run(
+        selected = operations.run(
             self._steps, self._constants, np.array(addresses), self._widths, length
         )
-        return results if within else None
+        return (results if selected >= 0 else None), selected
 
 
-def _truths(column: pa.Array) -> pa.Buffer:
-    """Bits as bytes."""
+class Selection(Program):
+    """The rows for which a condition holds."""
+
+    _stores: Mapping[pa.DataType, int] = {BOOLEAN: operations.SELECT}
+
+    def __init__(self, condition: Formula) -> None:
+        super().__init__([condition])
+        self._sizes = [8]  # a row's number
+
+    def rows(self, columns: Sequence[pa.Array], length: int) -> Rows | None:
+        """Their numbers; None as above."""
+        results, selected = self._run(columns, length)
+        return None if results is None else np.frombuffer(results[0], np.int64, selected).copy()
+
+
+def _bytes(column: pa.Array) -> pa.Buffer:
+    """The truth values of a column, a byte each."""
     return pa.py_buffer(column.to_numpy(zero_copy_only=False))
 
 
@@ -101,7 +124,7 @@ class _Layout:
     """The steps of a program and the places of what they work on: columns, results, constants, and
     then a register for each step."""
 
-    def __init__(self, formulas: Sequence[Formula]) -> None:
+    def __init__(self, formulas: Sequence[Formula], stores: Mapping[pa.DataType, int]) -> None:
         each = parts(*formulas)
         self.columns = {part.position: part.type for part in each if isinstance(part, Input)}
         numbers = [part for part in each if isinstance(part, Number)]
@@ -122,12 +145,12 @@ class _Layout:
             if isinstance(part, Input):
                 places[part] = loaded[part.position]
             elif isinstance(part, Step):
-                result = None if part.type in _STORES else results.get(part)
+                result = None if part.type in stores else results.get(part)
                 a, *b = [places[operand] for operand in part.operands]
                 places[part] = self._add(part.operation, a, *b, result=result)
         for formula, place in results.items():
-            if formula.type in _STORES:
-                self._add(_STORES[formula.type], places[formula], result=place)
+            if formula.type in stores:
+                self._add(stores[formula.type], places[formula], result=place)
 
     def _add(self, operation: int, a: int, *b: int, result: int | None = None) -> int:
         """One more step; gives the place of its result, which is its register by default."""

@@ -17,12 +17,12 @@ from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from millstream.physical.kernels.remainders import write_remainders
+
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
 BLOCK = 512  # rows: a register takes 4 KiB
-
-_SMALL = 1 << 50  # quotients of such numbers, as doubles compute them, are wrong by less than 1
 
 # From columns and to them: the operand or the result is a column, the other one a register.
 LOAD_BYTE, LOAD_INT, LOAD_REAL, STORE_BYTE, STORE_INT, STORE_REAL = range(6)
@@ -34,6 +34,8 @@ ADD_DOUBLES, SUBTRACT_DOUBLES, MULTIPLY_DOUBLES, DIVIDE_DOUBLES = range(18, 22)
 NEGATE_DOUBLES, ABS_DOUBLES, ROUND_TO_REAL = range(22, 25)
 # Of doubles, to truth values; and from integers to doubles.
 EQUAL_DOUBLES, LESS_DOUBLES, LESS_EQUAL_DOUBLES, TO_DOUBLE = range(25, 29)
+# Of truth values, to a column of the numbers of those rows for which they hold.
+SELECT = 29
 
 
 def _pointer_to(kind: Any) -> Any:
@@ -54,9 +56,10 @@ _to_long, _to_double = map(_pointer_to, (types.int64, types.float64))
 
 
 @njit(cache=True)
-def run(program: Ints, constants: Ints, columns: Ints, widths: Ints, rows: int) -> bool:
+def run(program: Ints, constants: Ints, columns: Ints, widths: Ints, rows: int) -> int:
     """Run the steps over all rows. `columns` are addresses, `constants` the bits of their values.
-    False if some integer was not within its limit: then the results mean nothing."""
+    Gives how many rows were selected; -1 if some integer was not within its limit: then the results
+    mean nothing."""
     block = min(rows, BLOCK)
     registers = np.empty((len(constants) + len(program), block), np.int64)
     for i in range(len(constants)):
@@ -64,15 +67,29 @@ def run(program: Ints, constants: Ints, columns: Ints, widths: Ints, rows: int) 
     places = np.empty(len(columns) + len(registers), np.int64)
     for i in range(len(registers)):
         places[len(columns) + i] = registers.ctypes.data + i * block * 8
+    selected = 0
     for first in range(0, rows, block):
         count = min(block, rows - first)
         for i in range(len(columns)):
             places[i] = columns[i] + first * widths[i]
         for i in range(len(program)):
             operation, result, a, b = program[i]
-            if not _step(operation, places[result], places[a], places[b], count):
-                return False
-    return True
+            if operation == SELECT:
+                result = columns[result] + 8 * selected
+                selected += _select(_longs(places[a], count), first, _longs(result, count))
+            elif not _step(operation, places[result], places[a], places[b], count):
+                return -1
+    return selected
+
+
+@njit(cache=True)
+def _select(holds: Ints, first: int, rows: Ints) -> int:
+    """Without a branch: no processor can guess which rows are selected."""
+    found = 0
+    for i in range(len(holds)):
+        rows[found] = first + i
+        found += holds[i]
+    return found
 
 
 @njit(cache=True)
@@ -144,7 +161,7 @@ def _on_integers(operation: int, x: Ints, y: Ints, z: Ints) -> None:
         for i in range(len(z)):
             z[i] = x[i] * y[i]
     elif operation == REMAINDER:
-        _remainders(x, y[0], z)
+        write_remainders(x, y[0], z)
     elif operation == NEGATE:
         for i in range(len(z)):
             z[i] = -x[i]
@@ -166,23 +183,6 @@ def _on_integers(operation: int, x: Ints, y: Ints, z: Ints) -> None:
     else:
         for i in range(len(z)):
             z[i] = x[i] | y[i]
-
-
-@njit(cache=True, error_model="numpy")
-def _remainders(x: Ints, divisor: int, z: Ints) -> None:
-    bits = 0
-    for i in range(len(z)):
-        bits |= x[i]
-    if 0 <= bits < _SMALL:
-        inverse = 1.0 / divisor
-        for i in range(len(z)):
-            left = x[i] - np.int64(x[i] * inverse) * divisor
-            left += divisor if left < 0 else 0
-            z[i] = left - (divisor if left >= divisor else 0)
-    else:
-        for i in range(len(z)):
-            left = x[i] % divisor
-            z[i] = left - divisor if left != 0 and x[i] < 0 else left
 
 
 @njit(cache=True, error_model="numpy")
@@ -218,7 +218,7 @@ def _compare_doubles(operation: int, x: Doubles, y: Doubles, z: Ints) -> None:
             z[i] = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]))
     elif operation == LESS_DOUBLES:
         for i in range(len(z)):
-            z[i] = (x[i] < y[i]) | ((x[i] == x[i]) & (y[i] != y[i]))
+            z[i] = (not x[i] >= y[i]) & (x[i] == x[i])
     else:
         for i in range(len(z)):
             z[i] = (x[i] <= y[i]) | (y[i] != y[i])

@@ -35,5 +35,5 @@ class FilterOperator(Operator):
         self._predicate = predicate
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        holds, _ = self._predicate.over(batch.columns, len(batch), batch.end)
-        return [batch.where(holds)]
+        rows = self._predicate.rows(batch.columns, len(batch), batch.end)
+        return [batch if len(rows) == len(batch) else batch.take(rows)]

@@ -9,7 +9,7 @@ renamed or moved are not touched.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.logical.plan import Named, Schema
@@ -42,4 +42,4 @@ class MapOperator(Operator):
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         columns, kept = self._outputs.kept(batch)
-        return [replace(kept, columns=columns)]
+        return [Batch(columns, kept.start, kept.end, kept.weight, kept.frontier)]
