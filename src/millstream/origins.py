@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from millstream.local.inputs import Origin
     from millstream.session import Session
+    from millstream.spark.leaves import SparkRows
 
 Connect = Callable[..., Any]
 Held: TypeAlias = "Records | Feed | Reader | DataFrame"
@@ -85,13 +86,14 @@ class Origins:
             self._held[name] = records
         return records
 
-    def frame(self, name: str) -> DataFrame | None:
-        """All rows of a stream that Spark reads; None if it does not."""
-        from millstream.spark.sources import whole_frame
+    def spark_rows(self, name: str, plan: Plan) -> SparkRows | None:
+        """All rows of a stream that Spark reads for a plan; None if it does not."""
+        from millstream.spark.leaves import SparkRows
+        from millstream.spark.sources import leaf_of, whole_frame
 
-        held = self._held.get(name)
-        if held is None and self.is_read_by_spark(self.stream(name)):
-            return whole_frame(self._session.spark, self.stream(name))
+        stream, held = self.stream(name), self._held.get(name)
+        if held is None and self.is_read_by_spark(stream):
+            return SparkRows(whole_frame(self._session.spark, stream), leaf_of(plan, stream))
         if not is_spark_frame(held):
             return None
         if held.isStreaming:  # type: ignore[union-attr]
@@ -99,11 +101,20 @@ class Origins:
                 f'stream "{name}" is a streaming DataFrame and has no end',
                 help='start the query, perhaps with trigger="available_now"',
             )
-        return held  # type: ignore[return-value]
+        return SparkRows(held)  # type: ignore[arg-type]
+
+    def read_by_spark(self, plan: Plan) -> dict[str, Stream]:
+        """The sources of a plan that Spark reads."""
+        streams = {name: self.stream(name) for name in sources_of(plan)}
+        return {
+            name: stream
+            for name, stream in streams.items()
+            if is_spark_frame(self._held.get(name)) or self.is_read_by_spark(stream)
+        }
 
     # --- as it comes -----------------------------------------------------------------------------
 
-    def origin(self, name: str, available_now: bool = False) -> Records | Origin:
+    def origin(self, name: str, plan: Plan, available_now: bool = False) -> Records | Origin:
         """Where a started query gets the rows from: one connection of its own for each, unless the
         rows are there or are pushed."""
         stream, held = self.stream(name), self._held.get(name)
@@ -111,14 +122,15 @@ class Origins:
             return held
         if held is None and not self.is_read_by_spark(stream):
             return self._connected(stream, available_now)
-        from millstream.spark.sources import follows, poll_interval, stream_frame
+        from millstream.spark.sources import follows, leaf_of, poll_interval, stream_frame
         from millstream.spark.streams import SparkStream
 
         if held is not None:
             return SparkStream(held, not held.isStreaming, available_now)
         assert stream.connector is not None
         frame, ends = stream_frame(self._session.spark, stream), not follows(stream.connector)
-        return SparkStream(frame, ends, available_now, poll_interval(stream.connector))
+        look, leaf = poll_interval(stream.connector), leaf_of(plan, stream)
+        return SparkStream(frame, ends, available_now, look, leaf)
 
     def is_read_by_spark(self, stream: Stream) -> bool:
         """Whether a declared stream is one of Spark's formats: on Spark those that it knows better,
@@ -128,8 +140,7 @@ class Origins:
         from millstream.spark.sources import PREFERRED
 
         name = stream.connector.name.text.lower()
-        own = self._connectors.get(name)
-        return own is None or (own[0] is BUILT_IN.get(name) and name in PREFERRED)
+        return name not in self._connectors and (name in PREFERRED or name not in SOURCES)
 
     def _connected(self, stream: Stream, available_now: bool) -> Reader:
         assert stream.connector is not None

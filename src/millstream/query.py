@@ -119,10 +119,19 @@ class Query:
             from millstream.fragments.cutting import fragments_of
             from millstream.fragments.text import fragments_text
 
-            return fragments_text(fragments_of(self.physical_plan), self.plan.domain)
+            text = fragments_text(fragments_of(self.physical_plan), self.plan.domain)
+            return "\n".join([text, *self._native_lines()])
         from millstream.physical.text import physical_text
 
         return physical_text(self.physical_plan, self.plan.domain)
+
+    def _native_lines(self) -> list[str]:
+        """What Spark does by itself."""
+        from millstream.spark.sources import leaf_of
+
+        read = self._session._origins.read_by_spark(self.plan)
+        leaves = [leaf_of(self.plan, s) for s in read.values() if s.connector is not None]
+        return [leaf.text() for leaf in leaves if leaf is not None]
 
     def _physical_json(self) -> dict[str, object]:
         from millstream.physical.text import physical_json
@@ -186,13 +195,13 @@ class Query:
         from millstream.spark import bounded
 
         known = self._session._origins
-        found = {name: known.frame(name) for name in sources_of(self.plan)}
+        found = {name: known.spark_rows(name, self.plan) for name in sources_of(self.plan)}
         frames = [
-            Frame(Reading(known.stream(name), until=until), frame)
-            for name, frame in found.items()
-            if frame is not None
+            Frame(Reading(known.stream(name), until=until), rows)
+            for name, rows in found.items()
+            if rows is not None
         ]
-        records = known.records(name for name, frame in found.items() if frame is None)
+        records = known.records(name for name, rows in found.items() if rows is None)
         inputs = {name: rows.until(until) for name, rows in records.items()}
         frontier = min(until, INFINITY - 1) + 1
         return bounded.answer(self._session.spark, self._work(plan), inputs, frames, frontier)

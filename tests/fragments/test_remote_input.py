@@ -72,7 +72,7 @@ def session_of(origins: dict[str, Handing], delay: int = DELAY) -> ms.Session:
     session = ms.Session(engine="local")
     for name in origins:
         session.feed(name, COLUMNS, time="t", delay=delay)
-    session._origins.origin = lambda name, now=False: origins[name]  # type: ignore[method-assign]
+    session._origins.origin = lambda name, *_: origins[name]  # type: ignore[method-assign]
     return session
 
 

@@ -82,7 +82,8 @@ def test_unusual_query_under_schedules(text: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plan = session.sql(text).plan
-        inputs = {name: records.elements() for name, records in session._origins.inputs(plan).items()}
+        known = session._origins.inputs(plan)
+        inputs = {name: records.elements() for name, records in known.items()}
         expected = Expected(plan, inputs)
         for approach in (0, 2, 3):
             expected.check(Trial(Tape(bytes([approach]) + random.randbytes(300))))

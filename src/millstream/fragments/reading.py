@@ -13,6 +13,7 @@ from millstream.catalog import Stream
 from millstream.errors import MillstreamError
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.payload import decoded, encoded
+from millstream.fragments.progress import Span, wider
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
 from millstream.local.intake import typed_table
@@ -31,6 +32,14 @@ class Reading:
     frontier: int = NEVER
     until: int = INFINITY
     now: int = 0
+
+    @property
+    def has_late(self) -> bool:
+        return self.frontier > NEVER
+
+    @property
+    def has_bound(self) -> bool:
+        return self.until < INFINITY
 
     def timed(self, records: Records) -> Records:
         if self.stream.time:
@@ -80,9 +89,14 @@ class Frame:
 
 
 def read_messages(
-    work: Work, reading: Reading, records: Iterable[pa.RecordBatch], first: int
+    work: Work,
+    reading: Reading,
+    records: Iterable[pa.RecordBatch],
+    first: int,
+    told: bool = True,
 ) -> Iterator[Message]:
-    """What follows from the rows that one task reads; `first` makes its random draws its own."""
+    """What follows from the rows that one task reads; `first` makes its random draws its own.
+    Unless another task tells of the rows, this one does."""
     intake = Intake(reading.stream.name)
 
     def inputs() -> Iterator[LeafInput]:
@@ -94,4 +108,20 @@ def read_messages(
         yield from leaf_messages(work, inputs())
     except MillstreamError as error:  # to try again would not help
         yield from work.told_everywhere(Kind.FAILURE, error)
+    if told:
+        yield work.told_driver(Kind.INTAKE, 0, 0, intake)
+
+
+def time_messages(
+    work: Work, reading: Reading, records: Iterable[pa.RecordBatch]
+) -> Iterator[Message]:
+    """That there are rows with these starts, of which others tell what follows."""
+    intake = Intake(reading.stream.name)
+    span: Span | None = None
+    for record in records:
+        starts = record.column(0).to_numpy()
+        span = wider(span, Records([], starts, starts))
+        intake.received += len(starts)
+    if span is not None:
+        yield from work.told_everywhere(Kind.SOURCES, {reading.stream.name: span})
     yield work.told_driver(Kind.INTAKE, 0, 0, intake)

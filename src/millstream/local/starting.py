@@ -124,7 +124,10 @@ def _origins(
 ) -> dict[str, tuple[Stream, Records | Origin]]:
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
     known = session._origins
-    return {name: (known.stream(name), known.origin(name, available_now)) for name in sorted(names)}
+    return {
+        name: (known.stream(name), known.origin(name, query.plan, available_now))
+        for name in sorted(names)
+    }
 
 
 def _check_sources(

@@ -42,7 +42,9 @@ class OnSpark:
     @staticmethod
     def opened(spark: SparkSession, work: Work, files: LocalFiles) -> OnSpark:
         _check_shared(spark, files)
-        return OnSpark(for_batches(spark), Query.new(work, str(files.root.resolve()), files.durable))
+        return OnSpark(
+            for_batches(spark), Query.new(work, str(files.root.resolve()), files.durable)
+        )
 
     def close(self) -> None:
         stop_keepers(self.query)

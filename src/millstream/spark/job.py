@@ -14,11 +14,12 @@ from millstream.fragments.messages import SCHEMA, Kind, Message, as_record, mess
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import decoded, encoded
 from millstream.fragments.progress import Step
-from millstream.fragments.reading import Frame, Reading, read_messages
+from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput, Runner, Transient, leaf_messages, level_messages
 from millstream.fragments.work import Work
 from millstream.physical.batch import Batch
 from millstream.records import Records
+from millstream.spark.leaves import frame_leaves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +79,7 @@ def leaves_of(
     settings hold for all of them."""
     leaves = _own_leaves(spark, work, inputs)
     for frame in frames:
-        leaves = leaves.union(frame_leaves(work, frame, batch))
+        leaves = leaves.union(frame_leaves(spark, work, frame, batch))
     return leaves
 
 
@@ -93,24 +94,6 @@ def _own_leaves(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) ->
     parts = [pa.RecordBatch.from_pylist(rows, LEAF_SCHEMA) for rows in tasks.values()]
     frame = spark.createDataFrame(pa.Table.from_batches(parts))  # each one is a partition
     return frame.mapInArrow(_leaf_task(work), SCHEMA)
-
-
-def frame_leaves(work: Work, frame: Frame, batch: int) -> DataFrame:
-    """What follows from rows that Spark has."""
-    rows: DataFrame = frame.rows
-    return rows.mapInArrow(_reading_task(work, frame.reading, batch), SCHEMA)
-
-
-def _reading_task(work: Work, reading: Reading, batch: int) -> Task:
-    def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
-        for message in read_messages(work, reading, records, (batch << 40) + (part << 20)):
-            yield as_record([message])
-
-    return task
 
 
 def _pieces(records: Records, count: int) -> Iterator[tuple[int, Records]]:

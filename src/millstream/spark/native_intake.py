@@ -14,15 +14,31 @@ from millstream.types import LAST_TIMESTAMP
 
 def fault(stream: Stream) -> str:
     """Why a row cannot be taken in, or NULL."""
-    faults = [
+    cases = " ".join(f"WHEN {condition} THEN {told}" for condition, told in _faults(stream))
+    return f"CASE {cases} END" if cases else "CAST(NULL AS STRING)"
+
+
+def is_faulty(stream: Stream) -> str:
+    """Whether it cannot be; in comparisons by which files are pruned."""
+    return " OR ".join(condition for condition, _ in _faults(stream)) or "FALSE"
+
+
+def is_before(stream: Stream, instant: int) -> str:
+    """Whether a row starts before an instant; files are pruned by a whole millisecond."""
+    exact = f"{start(stream)} < {instant}L"
+    if not _is_timestamp(stream):
+        return exact
+    later = _instant(stream, (instant // 1000 + 1) * 1000)
+    return f"({quoted(stream.time[0])} < {later} AND {exact})"
+
+
+def _faults(stream: Stream) -> list[tuple[str, str]]:
+    nulls = [
         (f"{quoted(field.name)} IS NULL", text(f'column "{field.name}" is NOT NULL'))
         for field in stream.columns
         if not field.nullable
     ]
-    if stream.time:
-        faults += _faults_of_time(stream)
-    cases = " ".join(f"WHEN {condition} THEN {told}" for condition, told in faults)
-    return f"CASE {cases} END" if cases else "CAST(NULL AS STRING)"
+    return nulls + (_faults_of_time(stream) if stream.time else [])
 
 
 def _faults_of_time(stream: Stream) -> list[tuple[str, str]]:

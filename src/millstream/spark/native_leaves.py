@@ -1,9 +1,9 @@
 """What Spark does at the sources of a plan before rows come to our tasks: it leaves out rows and
 columns that are of no consequence, so that it need not read them, or not send them to Python.
 
-The plan stays as it is. Rows that cannot be taken in stay too, since they are errors; so do columns
-that the message about a row would show. A row that is left out is no longer there to be late: who
-counts late rows does so before.
+The plan stays as it is. Columns that the message about a row of the plan would show are needed. But
+a row that is left out is no longer there to be the first, the last or late, nor to be refused: who
+asks for such rows, or for their times, reads them apart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from millstream.logical.plan import (
     expressions,
 )
 from millstream.spark.native import native_conjuncts
-from millstream.spark.native_intake import fault
 from millstream.spark.native_safety import non_failing
 from millstream.spark.schemas import quoted, spark_type
 
@@ -43,12 +42,16 @@ class NativeLeaf:
     where: str | None  # all rows where there is no condition
     columns: frozenset[str]
 
+    @property
+    def is_all(self) -> bool:
+        return self.where is None and len(self.columns) == len(self.stream.columns)
+
     def frame(self, frame: DataFrame) -> DataFrame:
         """The needed rows of a typed frame; NULL in the columns that are not needed."""
         from pyspark.sql.functions import lit
 
         if self.where is not None:
-            frame = frame.where(f"{fault(self.stream)} IS NOT NULL OR ({self.where})")
+            frame = frame.where(self.where)
         return frame.select(
             [
                 frame[quoted(c.name)]

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from millstream.catalog import Connector, Stream
 from millstream.errors import QueryError, did_you_mean
+from millstream.logical.plan import Plan
 from millstream.spark.job import reason
+from millstream.spark.native_leaves import NativeLeaf, native_leaf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +51,15 @@ def whole_frame(spark: SparkSession, stream: Stream) -> DataFrame:
         )
     _check_files(spark, stream)
     return _loaded(spark.read, stream)
+
+
+def leaf_of(plan: Plan, stream: Stream) -> NativeLeaf | None:
+    """What a plan needs of a stream of files, if that is less than all."""
+    assert stream.connector is not None
+    if stream.connector.name.text.lower() not in _FILES or not stream.time:
+        return None
+    leaf = native_leaf(plan, stream)
+    return None if leaf.is_all else leaf
 
 
 def _loaded(reader: Any, stream: Stream) -> DataFrame:

@@ -15,7 +15,9 @@ from millstream.fragments.remote_input import RemoteInput
 from millstream.local.graph import Graph
 from millstream.local.inbox import Inbox
 from millstream.spark.job import reason
+from millstream.spark.leaves import SparkRows
 from millstream.spark.log import Mark, SparkLog
+from millstream.spark.native_leaves import NativeLeaf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,12 +29,13 @@ _LOOK = "100 milliseconds"  # between two looks for something new, unless someth
 @dataclass(frozen=True)
 class SparkStream:
     """A stream that is a frame of Spark's. One that is bounded is read once and ends. Of others
-    `available_now` reads what is there."""
+    `available_now` reads what is there. With a `leaf` its batches can be read again."""
 
     frame: DataFrame
     bounded: bool
     available_now: bool = False
     look: str | None = None
+    leaf: NativeLeaf | None = None
 
     def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> RemoteInput:
         assert isinstance(graph, RemoteGraph)
@@ -51,7 +54,7 @@ class _Whole:
 
     def begin(self, input: RemoteInput) -> None:
         def run() -> None:
-            if input.mark is not None or input.hand(self._frame, True):
+            if input.mark is not None or input.hand(SparkRows(self._frame), True):
                 input.end()
 
         threading.Thread(target=run, name="millstream frame", daemon=True).start()
@@ -87,7 +90,7 @@ class _Batches:
         def hand(frame: DataFrame, id: int) -> None:
             mark = self._log.mark(id)
             _check_next(input.mark, mark)
-            if not input.hand(frame, mark):
+            if not input.hand(SparkRows(frame, self._stream.leaf), mark):
                 _sleep_until_stopped(frame)
 
         return hand

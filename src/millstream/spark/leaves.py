@@ -1,0 +1,97 @@
+"""What follows from the rows that Spark reads: tasks of ours behind a scan of Spark's.
+
+Where Spark can read the rows again (files) and need not give all of them, there are three scans
+instead of one: the rows and columns that the plan needs; those that are late or cannot be taken in,
+whole, since people want to see them; and the times of all others, which say how far the stream has
+come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from millstream.fragments.messages import SCHEMA, Message, as_record
+from millstream.fragments.reading import Frame, Reading, read_messages, time_messages
+from millstream.fragments.work import Work
+from millstream.spark import native_intake
+from millstream.spark.native_leaves import NativeLeaf
+from millstream.spark.schemas import moved, typed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.spark.job import Task
+
+
+@dataclass(frozen=True)
+class SparkRows:
+    """Rows in a frame; with a `leaf` it can be read again, and gives what that says."""
+
+    frame: DataFrame
+    leaf: NativeLeaf | None = None
+
+
+def frame_leaves(spark: SparkSession, work: Work, frame: Frame, batch: int) -> DataFrame:
+    rows: SparkRows = frame.rows
+    if rows.leaf is None:
+        return rows.frame.mapInArrow(_task(_Read(work, frame.reading, batch)), SCHEMA)
+    given = typed(moved(rows.frame, spark))
+    in_time, apart = _conditions(frame.reading)
+    wanted = rows.leaf.frame(given.where(in_time))
+    times = given.where(in_time).selectExpr(f"{native_intake.start(rows.leaf.stream)} AS start")
+    leaves = wanted.mapInArrow(_task(_Read(work, frame.reading, batch, told=False)), SCHEMA)
+    others = given.where(apart).mapInArrow(_task(_Read(work, frame.reading, batch)), SCHEMA)
+    return leaves.union(others).union(times.mapInArrow(_task(_Times(work, frame.reading)), SCHEMA))
+
+
+def _conditions(reading: Reading) -> tuple[str, str]:
+    """Which rows go into the query, and which are late or cannot be taken in."""
+    start, faulty = native_intake.start(reading.stream), native_intake.is_faulty(reading.stream)
+    bounds, apart = [f"NOT ({faulty})"], [faulty]
+    if reading.has_late:
+        bounds.append(f"{start} >= {reading.frontier}L")
+        apart.append(native_intake.is_before(reading.stream, reading.frontier))
+    if reading.has_bound:
+        bounds.append(f"{start} <= {reading.until}L")
+    return " AND ".join(bounds), " OR ".join(apart)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Takes rows through the leaves of the plan."""
+
+    work: Work
+    reading: Reading
+    batch: int
+    told: bool = True
+
+    def messages(self, records: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        first = (self.batch << 40) + (part << 20)
+        return read_messages(self.work, self.reading, records, first, self.told)
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Tells of the rows that have these times."""
+
+    work: Work
+    reading: Reading
+
+    def messages(self, records: Iterable[pa.RecordBatch]) -> Iterator[Message]:
+        return time_messages(self.work, self.reading, records)
+
+
+def _task(reader: _Read | _Times) -> Task:
+    def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for message in reader.messages(records):
+            yield as_record([message])
+
+    return task
