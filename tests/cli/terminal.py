@@ -38,7 +38,7 @@ class Terminal:
             start_new_session=True,
             preexec_fn=_take_terminal,
             cwd=folder,
-            env={**os.environ, "HOME": str(home), "TERM": "xterm", "PYTHONUTF8": "1"},
+            env=_environment(home),
         )
         os.close(slave)
         self.raw = ""
@@ -96,6 +96,12 @@ class Terminal:
             self.process.wait()
         if self._master >= 0:
             os.close(self._master)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """As in a terminal of a person's own: nothing but the terminal itself tells its size."""
+    told = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    return told | {"HOME": str(home), "TERM": "xterm", "PYTHONUTF8": "1"}
 
 
 def _take_terminal() -> None:

@@ -14,6 +14,7 @@ from cli.statements import command
 from cli.terminal import terminal
 from millstream.cli.demo import QUERIES
 from millstream.cli.live import CurrentTable
+from millstream.cli.main import run_command
 
 LOCAL = ("demo", "--engine", "local", "--seconds")
 HEALTH = r"[\d,]+ rows/s · frontier \d\d:\d\d:\d\d · state [\d,]+ KiB · batch [\d,]+ ms"
@@ -53,6 +54,14 @@ def test_lines_in_a_pipe(tmp_path: Path) -> None:
     assert any(re.fullmatch(r"  item=\d+ bids=\d+ best=[\d,.]+", line) for line in lines)
 
 
+@pytest.mark.parametrize("seconds", ["0", "nan", "soon"])
+def test_a_time_that_is_none(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["demo", "--seconds", seconds]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     done = command("demo", "--engine", "reference", folder=tmp_path)
     assert done.returncode == 2
@@ -82,8 +91,6 @@ def test_the_current_table_follows_the_query() -> None:
 )
 def test_on_spark(capsys: pytest.CaptureFixture[str]) -> None:
     """All four answer; which rows there are depends on the clock."""
-    from millstream.cli.main import run_command
-
     assert run_command(["demo", "--seconds", "1"]) == 0
     out, err = capsys.readouterr()
     assert err == ""

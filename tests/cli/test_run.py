@@ -218,6 +218,26 @@ def test_a_mistake_of_ours_is_a_sentence(
     assert err.endswith(": ZeroDivisionError: oh no\n")
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code", "err"),
+    [
+        ("<&-", 0, ""),
+        (">&-", 0, ""),
+        ("2>&-", 0, ""),
+        (">/dev/full", 1, "error: no space left on device\n"),
+        ("| head -1", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full(
+    redirection: str, code: int, err: str, folder: Path
+) -> None:
+    file = write(folder, STREAM + QUERY)
+    command = f"{sys.executable} -m millstream run --engine local {file} {redirection}"
+    shell = ["bash", "-c", f"set -o pipefail; {command}"]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (code, err)
+
+
 # --- streams that go on ---------------------------------------------------------------------------
 
 

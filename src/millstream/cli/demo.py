@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.cli.panes import Pane, lines_of, screen_of
 from millstream.cli.progress import progress
+from millstream.cli.reading import UsageError
 from millstream.cli.spark import in_view
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SPEED = 10  # seconds of the auction house in one of ours
 _LIVE = f"speed => {SPEED}, bids => 40000, auctions => 4000, people => 400"  # for 200 seconds
+_LONGEST = 3600  # seconds
 _REFRESH = 0.25  # seconds
 _PATIENCE = 120.0  # seconds in which every query has answered once
 _REPORTS = 6  # how often a pipe is told
@@ -69,6 +71,8 @@ Each table was the answer of a plain SQL query at that instant. Go on with
 
 
 def demo(engine: str, seconds: float) -> None:
+    if not 1 <= seconds <= _LONGEST:
+        raise UsageError(f"--seconds is a number from 1 to {_LONGEST}")
     preparing = threading.Thread(target=_compile, daemon=True)
     preparing.start()
     session = _session(engine, seconds)

@@ -6,6 +6,7 @@ Each command loads what it needs when it runs, so that help is there at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -148,7 +149,7 @@ def shell(
 )
 def demo(
     engine: Annotated[LiveEngine, typer.Option(help="where queries run")] = LiveEngine.SPARK,
-    seconds: Annotated[float, typer.Option(min=1, help="how long it runs")] = 60,
+    seconds: Annotated[float, typer.Option(help="how long it runs")] = 60,
 ) -> int:
     """Watch four continuous queries over an auction house."""
     from millstream.cli.demo import demo as command
@@ -190,6 +191,9 @@ class _Ended(BaseException):
 def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed by whoever started us
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     sys.exit(run_command(arguments))
 
 
@@ -223,11 +227,12 @@ def _guarded(command: Callable[..., object], *arguments: object) -> int:
     except _Ended:
         return 128 + signal.SIGTERM
     except OSError as error:
-        if not isinstance(error, BrokenPipeError) and not _is_terminal_gone(error):
-            return _internal(error)
-        # The reader went away; there is nobody left to tell, not even at exit.
+        # Nothing can be written any more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        if error.errno in (errno.EPIPE, errno.EIO):
+            return 0  # the reader or the terminal went away: there is nobody left to tell
+        _tell(f"error: {(error.strerror or str(error)).lower()}")
+        return 1
     except Exception as error:
         return _internal(error)
 
@@ -235,12 +240,6 @@ def _guarded(command: Callable[..., object], *arguments: object) -> int:
 def _end(number: int, frame: object) -> None:
     signal.signal(number, signal.SIG_IGN)  # once: what ends in good order takes a moment
     raise _Ended
-
-
-def _is_terminal_gone(error: OSError) -> bool:
-    import errno
-
-    return error.errno == errno.EIO
 
 
 def _internal(error: Exception) -> int:

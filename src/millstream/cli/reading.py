@@ -64,13 +64,16 @@ def _value(text: str) -> object:
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """What a query's author should know goes to stderr, also if an error follows."""
+    from millstream.session import MillstreamWarning
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield
         finally:
             for warning in caught:
-                print(warning.message, file=sys.stderr)
+                if issubclass(warning.category, MillstreamWarning):
+                    print(warning.message, file=sys.stderr)
 
 
 def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, list[Any]]:

@@ -96,6 +96,7 @@ def prompt_session(session: Session, **options: Any) -> PromptSession[str]:
     with suppress(OSError):
         folder = _state_folder()
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "history").open("ab").close()
         history = FileHistory(str(folder / "history"))
     return PromptSession(
         "millstream> ",
