@@ -9,7 +9,7 @@ import pytest
 from millstream.checkpoint.files import CheckpointError
 from millstream.spark.log import Mark, SparkLog
 
-OFFSETS = 'v1\n{{"batchWatermarkMs":0}}\n{{"logOffset":{0}}}\n-'
+OFFSETS = 'v1\n{{"batchWatermarkMs":0}}\n{{"logOffset":{0}}}\n{{"topic":{{"0":{0}}}}}'
 
 
 def write(folder: Path, name: str, text: str) -> None:
@@ -22,6 +22,7 @@ def log_of(folder: Path, batches: int) -> SparkLog:
     """As Spark leaves it: a source of files, whose list is compacted at every tenth batch, and
     another one; the last batch is not done."""
     write(folder, "metadata", '{"id":"x"}')
+    write(folder, "sources/1/0", "where it began")
     for batch in range(batches):
         write(folder, f"offsets/{batch}", OFFSETS.format(batch))
         name = f"{batch}.compact" if batch % 10 == 9 else str(batch)
@@ -50,7 +51,9 @@ def test_the_batch_of_the_mark_is_the_last_and_done(tmp_path: Path, batches: int
     assert log.mark(batches - 1) == mark
 
 
-@pytest.mark.parametrize("name", ["metadata", "offsets/11", "offsets/10", "sources/0/11"])
+@pytest.mark.parametrize(
+    "name", ["metadata", "offsets/11", "offsets/10", "sources/0/11", "sources/1/0"]
+)
 def test_what_is_missing_or_damaged_is_written_anew(tmp_path: Path, name: str) -> None:
     log = log_of(tmp_path, 12)
     mark, before = log.mark(11), content(tmp_path)

@@ -1,8 +1,8 @@
 """Spark's own log of a streaming query, which ours overrules.
 
 Spark notes the range of each batch before it gives it (`offsets/<id>`), and that it was done after
-it (`commits/<id>`); sources of files also note which files belong to which offset
-(`sources/<n>/<offset>`). It never forces any of this to the disk. So what it says of a batch is
+it (`commits/<id>`); sources note where they began, and those of files which files belong to which
+offset (`sources/<n>/<offset>`). It never forces any of this to the disk. So what it says of a batch is
 kept in our manifest, the *mark* of the batch, and when a query starts again its log is brought to
 what the manifest says: batches after it were never answered and are read again, what is missing or
 damaged is written anew.
@@ -52,9 +52,14 @@ class SparkLog:
         return Mark(batch, files, digests)
 
     def _source_logs(self, offsets: str) -> Iterator[str]:
-        """The logs of sources of files, from the last that has all before it."""
+        """The logs of sources of files, from the last that has all before it; of others all that
+        they have noted, which is where they began."""
         for source, offset in enumerate(offsets.splitlines()[2:]):
             reached = _log_offset(offset)
+            if reached is None:
+                notes = sorted(self.folder.glob(f"sources/{source}/[!.]*"))
+                yield from (str(path.relative_to(self.folder)) for path in notes)
+                continue
             for number in range(reached, -1, -1):
                 name = f"sources/{source}/{number}"
                 if (self.folder / f"{name}.compact").exists():
@@ -88,6 +93,8 @@ class SparkLog:
                 path.unlink()
         reached = map(_log_offset, mark.range.splitlines()[2:])
         for source, last in enumerate(reached):
+            if last is None:
+                continue
             for path in self.folder.glob(f"sources/{source}/*"):
                 number = path.name.removesuffix(".compact")
                 if not number.isdigit() or int(number) > last:
@@ -112,13 +119,14 @@ class SparkLog:
         path.write_text(text)
 
 
-def _log_offset(offset: str) -> int:
-    """The number in the offset of a source of files; -1 for other sources."""
+def _log_offset(offset: str) -> int | None:
+    """The number in the offset of a source of files."""
     try:
         told = json.loads(offset)
     except ValueError:
-        return -1
-    return int(told.get("logOffset", -1)) if isinstance(told, dict) else -1
+        return None
+    found = told.get("logOffset") if isinstance(told, dict) else None
+    return None if found is None else int(found)
 
 
 def _digest(text: str) -> str:

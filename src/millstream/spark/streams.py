@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from millstream.catalog import Stream
 from millstream.checkpoint.files import CheckpointError
@@ -42,7 +43,7 @@ class SparkStream:
         vertices = graph.sources[stream.name]
         if not self.frame.isStreaming:
             return RemoteInput(stream, vertices, _Whole(self.frame), inbox)
-        folder = graph.folder / "spark" / stream.name
+        folder = graph.folder / "spark" / quote(stream.name, safe="")
         return RemoteInput(stream, vertices, _Batches(self, folder), inbox)
 
 
