@@ -2,10 +2,10 @@
 
 Spark notes the range of each batch before it gives it (`offsets/<id>`), and that it was done after
 it (`commits/<id>`); sources note where they began, and those of files which files belong to which
-offset (`sources/<n>/<offset>`). It never forces any of this to the disk. So what it says of a batch is
-kept in our manifest, the *mark* of the batch, and when a query starts again its log is brought to
-what the manifest says: batches after it were never answered and are read again, what is missing or
-damaged is written anew.
+offset (`sources/<n>/<offset>`). It never forces any of this to the disk. So what it says of a batch
+is kept in our manifest, the *mark* of the batch, and when a query starts again its log is brought
+to what the manifest says: batches after it were never answered and are read again, what is missing
+or damaged is written anew.
 """
 
 from __future__ import annotations
