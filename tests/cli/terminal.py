@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+_OWN = ("COLUMNS", "LINES", "XDG_STATE_HOME")  # what the tests' environment says of itself
 # What steers the terminal: colours, the cursor, the screen, titles.
 _STEERING = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>78])")
 
@@ -100,7 +101,7 @@ class Terminal:
 
 def _environment(home: Path) -> dict[str, str]:
     """As in a terminal of a person's own: nothing but the terminal itself tells its size."""
-    told = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    told = {name: value for name, value in os.environ.items() if name not in _OWN}
     return told | {"HOME": str(home), "TERM": "xterm", "PYTHONUTF8": "1"}
 
 

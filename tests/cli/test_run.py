@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import millstream as ms
 from cli.statements import LIVE, QUERY, STREAM, command, write
 from cli.terminal import terminal
+from millstream.cli.liveness import is_live
 from millstream.cli.main import run_command
 
 Captured = pytest.CaptureFixture[str]
@@ -239,6 +241,27 @@ def test_streams_that_are_closed_or_full(
 
 
 # --- streams that go on ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "live"),
+    [
+        ("csv('f')", False),
+        ("CSV(path => 'f', FOLLOW => TRUE)", True),
+        ("parquet('f', follow => FALSE)", False),
+        ("nexmark('Bid')", False),
+        ("nexmark('Bid', speed => 1)", True),
+        ("rate()", True),
+        ("socket(port => 1)", True),
+        ("kafka(topic => 'x')", True),
+    ],
+)
+def test_which_queries_go_on(source: str, live: bool) -> None:
+    session = ms.Session()
+    session.stream("Memory", [{"t": 1}], time="t")
+    session.sql(f"CREATE STREAM S (t BIGINT) SOURCE {source} ORDERED BY t")
+    assert is_live(session, session.sql("SELECT S.t FROM S, Memory")) is live
+    assert not is_live(session, session.sql("SELECT t FROM Memory"))
 
 
 def live_process(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:

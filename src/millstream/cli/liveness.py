@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from millstream.query import Query
     from millstream.session import Session
 
-_ENDLESS = ("kafka", "rate", "socket")
-_LIVE_OPTIONS = ("follow", "speed")  # of connectors that otherwise give what is there
+# What gives all that is there and ends, unless one of these options is set; all else goes on.
+_ENDING = ("avro", "csv", "json", "nexmark", "orc", "parquet")
+_LIVE_OPTIONS = ("follow", "speed")
 
 
 def is_live(session: Session, query: Query) -> bool:
@@ -29,5 +30,5 @@ def _is_live_stream(stream: Stream) -> bool:
 
 def _goes_on(connector: Connector) -> bool:
     options = {name.lower(): value for name, value in connector.options}
-    named = connector.name.text.lower() in _ENDLESS
-    return named or any(options.get(name) for name in _LIVE_OPTIONS)
+    ends = connector.name.text.lower() in _ENDING
+    return not ends or any(options.get(name) for name in _LIVE_OPTIONS)
