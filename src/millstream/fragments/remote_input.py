@@ -65,6 +65,7 @@ class RemoteInput(Input):
         with self._inbox.lock:
             if not self._closed:
                 self._waiting = handed
+                self.in_step = True
                 self._inbox.work.notify_all()
                 self._inbox.room.wait_for(is_over)
             return handed.answered
@@ -73,12 +74,13 @@ class RemoteInput(Input):
         """Nothing follows."""
         with self._inbox.lock:
             self._end = End(failure)
+            self.in_step = False
             self._inbox.work.notify_all()
 
     def run_dry(self) -> None:
         """Nothing follows that is there now."""
         with self._inbox.lock:
-            self._run_dry = True
+            self._run_dry, self.in_step = True, False
             self._inbox.work.notify_all()
 
     # --- for the worker --------------------------------------------------------------------------

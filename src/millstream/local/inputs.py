@@ -55,6 +55,7 @@ class Input(ABC):
         self.ended = False
         self.heard = 0  # when something came last, by the stopwatch
         self.idle = False
+        self.in_step = False  # whether its batches come one by one and with those of the others
 
     def begin(self, now: int) -> None:
         """From now on the query wants rows."""

@@ -23,6 +23,7 @@ from millstream.physical.batch import NEVER, Batch
 from millstream.records import Records
 
 ROUND_ROWS = 1_000_000  # what a round of a triggered query takes from a stream at most
+COMPANY = 250_000  # microseconds that a round waits for streams that came with the others so far
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class Worker:
     def _await(self) -> list[Input] | None:
         """The inputs that have something, perhaps none if a source has been silent for too long;
         None when all is over."""
+        company: int | None = None  # until when others may come along
         with self._inbox.lock:
             while True:
                 ready = [input for input in self.inputs if input.ready]
@@ -134,7 +136,13 @@ class Worker:
                 if all(input.over for input in self.inputs):
                     return None
                 until = self._due if ready else self._next_idle()
+                missing = [input for input in self.inputs if input.in_step and not input.ready]
+                if ready and missing:
+                    company = company or self._clock.ticks() + COMPANY
+                    until = max(self._due, company)
                 if until is not None and until <= self._clock.ticks():
+                    for input in missing:
+                        input.in_step = False
                     return ready
                 self._clock.wait(self._inbox.work, until)
 
