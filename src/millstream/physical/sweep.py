@@ -19,7 +19,7 @@ from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Agenda, Calendar, Queue
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints, State
-from millstream.physical.kernels.steps import ordered_steps
+from millstream.physical.kernels.steps import instants, ordered_steps
 
 
 @dataclass(slots=True)
@@ -60,6 +60,7 @@ class Sweep:
         self._agendas = self._starts, self._ends
         self._nothing = Steps.none(words)
         self._scratch = np.zeros(64, np.int64)
+        self._at_once = 0  # events that never had to wait
 
     def __len__(self) -> int:
         return sum(map(len, self._agendas))
@@ -71,7 +72,7 @@ class Sweep:
     @property
     def touched(self) -> int:
         """How many events were looked at so far."""
-        return sum(agenda.touched for agenda in self._agendas)
+        return self._at_once + sum(agenda.touched for agenda in self._agendas)
 
     def add(self, code: Ints, batch: Batch, words: Sequence[Ints] = ()) -> None:
         """The events of a batch whose rows have these keys."""
@@ -85,12 +86,23 @@ class Sweep:
             kept = [code[finite], -batch.weight[finite], *(word[finite] for word in words)]
             self._ends.add(batch.end[finite], kept)
 
+    def swept(self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int) -> Steps:
+        """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
+        if keys == 1 and not len(self) and _is_over(batch):
+            self._at_once += len(batch)
+            return Steps(code, batch.start, batch.weight, words, instants(batch.start))
+        self.add(code, batch, words)
+        return self.due(batch.frontier, keys)
+
     def due(self, frontier: int, keys: int) -> Steps:
         """Take out the steps before the frontier; codes are below `keys`."""
         pieces = [taken for agenda in self._agendas if (taken := agenda.due(frontier)).shape[1]]
         if not pieces:
             return self._nothing
         events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+        if len(pieces) == keys == 1:  # in order as they are
+            time, code, delta, *words = events
+            return Steps(code, time, delta, words, instants(time))
         if len(self._scratch) < keys:
             self._scratch = np.zeros(larger(len(self._scratch), keys), np.int64)
         order, bounds = ordered_steps(events[1], events[0], self._scratch)
@@ -119,3 +131,11 @@ class Sweep:
     def restore(self, state: State) -> None:
         for agenda, saved in zip(self._agendas, state["agendas"], strict=True):
             agenda.restore(saved)
+
+
+def _is_over(batch: Batch) -> bool:
+    """Whether all events are before the frontier, in order of time: there are no ends."""
+    start = batch.start
+    if not len(start) or start[-1] >= batch.frontier or batch.end.min() < INFINITY:
+        return False
+    return bool((start[1:] >= start[:-1]).all())

@@ -35,43 +35,43 @@ def slide_windows(
     out_time = np.empty(room, np.int64)
     out_change = np.empty(room, np.int64)
     freed = np.empty(room, np.int64)
-    length = free = 0
-    i = 0
+    length = free = i = 0
     while i < len(slots):
-        p, time = partitions[i], times[i]
-        shown = arrived[p] // slide * slide
-        while i < len(slots) and partitions[i] == p and times[i] == time:
-            slot = slots[i]
-            following[slot] = -1
-            if oldest[p] < 0:
-                oldest[p] = slot
-                oldest_number[p] = arrived[p]
-            else:
-                following[latest[p]] = slot
-            if unseen[p] < 0:
-                unseen[p] = slot
-            latest[p] = slot
-            arrived[p] += 1
-            i += 1
-        end = arrived[p] // slide * slide
-        begin = end - rows
-        while oldest[p] >= 0 and oldest_number[p] < begin:
-            slot = oldest[p]
-            if oldest_number[p] < shown:
-                out_slot[length], out_time[length], out_change[length] = slot, time, -1
+        p = partitions[i]
+        came, first, last, hidden = arrived[p], oldest[p], latest[p], unseen[p]
+        first_number, end = oldest_number[p], came // slide * slide
+        while i < len(slots) and partitions[i] == p:
+            time, shown = times[i], end
+            while i < len(slots) and partitions[i] == p and times[i] == time:
+                slot = slots[i]
+                following[slot] = -1
+                if first < 0:
+                    first, first_number = slot, came
+                else:
+                    following[last] = slot
+                hidden = slot if hidden < 0 else hidden
+                last = slot
+                came += 1
+                i += 1
+            end = came if slide == 1 else came // slide * slide  # division is slow
+            while first >= 0 and first_number < end - rows:
+                if first_number < shown:
+                    out_slot[length], out_time[length], out_change[length] = first, time, -1
+                    length += 1
+                freed[free] = first
+                free += 1
+                after = following[first]
+                hidden = after if hidden == first else hidden  # it left before it was seen
+                first = after
+                first_number += 1
+            number = max(shown, first_number)
+            while hidden >= 0 and number < end:
+                out_slot[length], out_time[length], out_change[length] = hidden, time, 1
                 length += 1
-            if unseen[p] == slot:  # it left before it was seen
-                unseen[p] = following[slot]
-            freed[free] = slot
-            free += 1
-            oldest[p] = following[slot]
-            oldest_number[p] += 1
-        number = max(shown, oldest_number[p])
-        while unseen[p] >= 0 and number < end:
-            out_slot[length], out_time[length], out_change[length] = unseen[p], time, 1
-            length += 1
-            unseen[p] = following[unseen[p]]
-            number += 1
+                hidden = following[hidden]
+                number += 1
+        arrived[p], oldest[p], latest[p], unseen[p] = came, first, last, hidden
+        oldest_number[p] = first_number
     return (
         out_slot[:length].copy(),
         out_time[:length].copy(),

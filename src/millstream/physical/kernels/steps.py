@@ -37,6 +37,18 @@ def ordered_steps(codes: Ints, times: Ints, scratch: Ints) -> tuple[Ints, Ints]:
 
 
 @njit(cache=True)
+def instants(times: Ints) -> Ints:
+    """Where the events of each instant begin, which come in order of time; at last their number."""
+    bounds = np.empty(len(times) + 1, np.int64)
+    count = 0
+    for i in range(len(times)):
+        bounds[count] = i
+        count += i == 0 or times[i] != times[i - 1]
+    bounds[count] = len(times)
+    return bounds[: count + 1]
+
+
+@njit(cache=True)
 def _step_bounds(order: Ints, starts: Ints, times: Ints) -> Ints:
     bounds = np.empty(len(order) + 1, np.int64)
     count = 0

@@ -90,11 +90,12 @@ class AggregateOperator(Operator):
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         self._forget()
-        self._add(batch)
+        batch, codes, words = self._coded(batch)
         if batch.frontier <= max(self._frontier, self._silence):
+            self._sweep.add(codes, batch, words)
             return []
         self._frontier = batch.frontier
-        steps = self._sweep.due(batch.frontier, self._keys.count)
+        steps = self._sweep.swept(codes, batch, words, self._keys.count)
         given = [] if self._begun or self._node.keys else [self._begin(steps)]
         given.append(self._step(steps) if len(steps) else self._nothing.up_to(self._reached))
         if batch.frontier == INFINITY and self._node.form is Form.INTERVALS:
@@ -133,9 +134,10 @@ class AggregateOperator(Operator):
             end, self._present[0] = self._context.beginning, False
         return Batch(row, first + NEVER, first + end, first + 1, NEVER)
 
-    def _add(self, batch: Batch) -> None:
+    def _coded(self, batch: Batch) -> tuple[Batch, Ints, Sequence[Ints]]:
+        """A batch without the rows that failed, the groups of its rows, and their words."""
         if not len(batch):
-            return
+            return batch, batch.start, ()
         values, batch = self._values.kept(batch)
         known, width = self._keys.count, len(self._key_types)
         codes = self._keys.encode(values[:width], len(batch))
@@ -143,7 +145,7 @@ class AggregateOperator(Operator):
             self._make_room()
             fresh = (codes >= known).nonzero()[0]
             self._key_rows.put(codes[fresh], values[:width].take(fresh))
-        self._sweep.add(codes, batch, self._calls.encode(values[width:], len(batch)))
+        return batch, codes, self._calls.encode(values[width:], len(batch))
 
     def _make_room(self) -> None:
         old, count = len(self._present), self._keys.count
