@@ -166,8 +166,8 @@ class Gated:
         if gate is not None:
             gate.add(batch, groups)
         if other is not None:
-            known = np.flatnonzero(codes >= 0)
-            other.cover(groups[known], batch.take(known))
+            known = codes >= 0
+            other.cover(groups if known.all() else groups[known], batch.where(known))
         return codes
 
     def _cover(self, pairs: Pairs) -> None:
