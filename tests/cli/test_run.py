@@ -260,7 +260,10 @@ def test_which_queries_go_on(source: str, live: bool) -> None:
     session = ms.Session()
     session.stream("Memory", [{"t": 1}], time="t")
     session.sql(f"CREATE STREAM S (t BIGINT) SOURCE {source} ORDERED BY t")
-    assert is_live(session, session.sql("SELECT S.t FROM S, Memory")) is live
+    assert (
+        is_live(session, session.sql("SELECT S.t FROM S WINDOW(RANGE 1), Memory WINDOW(RANGE 1)"))
+        is live
+    )
     assert not is_live(session, session.sql("SELECT t FROM Memory"))
 
 
@@ -291,6 +294,23 @@ def test_a_live_query_until(folder: Path) -> None:
     assert (process.returncode, err) == (0, b"")
     times = [line.split(b",")[2] for line in out.splitlines()[1:]]
     assert b"2006-01-01 00:00:50" < max(times) < b"2006-01-01 00:01:00"
+
+
+def test_a_live_query_goes_on_where_it_was_interrupted(folder: Path, capsys: Captured) -> None:
+    """No row is lost and none is there twice."""
+    until = ("--until", "2006-01-01 00:03:00")
+    first = live_process(folder, "--checkpoint", "state")
+    assert first.stdout is not None
+    lines = [first.stdout.readline() for _ in range(50)]
+    first.send_signal(signal.SIGINT)
+    rest = first.stdout.read()  # where the lines were read: what is buffered is not lost
+    assert first.wait(300) == 0
+    again, _ = live_process(folder, "--checkpoint", "state", *until).communicate(timeout=300)
+    rows = [*lines[1:], *rest.splitlines(keepends=True), *again.splitlines(keepends=True)[1:]]
+    given = [row for row in rows if row.split(b",")[2] < b"2006-01-01 00:03:00"]
+    bounded = LIVE.replace("speed => 100, ", "") + "SELECT itemID, bid_price FROM Bid;"
+    assert local(*until, write(folder, bounded)) == 0
+    assert sorted(given) == sorted(capsys.readouterr().out.encode().splitlines(keepends=True)[1:])
 
 
 def test_a_reader_that_goes_away(folder: Path) -> None:

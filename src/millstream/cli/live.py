@@ -110,9 +110,9 @@ def watch(query: Query) -> None:
     drawing = Live(console=Console(), auto_refresh=False)
     try:
         with suppress(KeyboardInterrupt), drawing as live:
-            for _, table, batch in mailbox.until_ended([running]):
+            for _, table in mailbox.until_ended([running]):
                 current.apply(table)
-                head = Text(f"{batch.frontier} (Ctrl-C stops it)")
+                head = Text(f"{running.frontier} (Ctrl-C stops it)")
                 live.update(Group(head, drawn(query.schema, current.rows())), refresh=True)
     finally:
         mailbox.close()

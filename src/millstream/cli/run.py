@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, suppress
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +20,11 @@ from millstream.cli.progress import progress
 from millstream.cli.reading import bound
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.instants import chronon, shown
+from millstream.query import Query
 
 if TYPE_CHECKING:
     from millstream.instants import Instant
     from millstream.local.running import Running
-    from millstream.query import Query
     from millstream.session import Session
 
 
@@ -38,25 +40,25 @@ def run(
     query runs."""
     session, results = bound(file, engine, parameters)
     output = Output(format or default_format())
-    queries = [query for query in results if query in session.queries.values()]
+    queries = list(session.queries.values())
     ends = {query.name: _end(query, until) for query in queries}
     if queries:
         spark_started(session)
-    if checkpoint is not None or any(is_live(session, query) for query in queries):
-        run_live(queries, output, ends, checkpoint)
-        return
+    live = checkpoint is not None or any(is_live(session, query) for query in queries)
     for number, result in enumerate(results, 1):
         if isinstance(result, pa.Table):
             output.give(f"statement {number}", result)
-        elif result in queries:
+        elif isinstance(result, Query) and result in queries and not live:
             run_bounded(session, result, output, ends[result.name])
+    if live:
+        run_live(queries, output, ends, checkpoint)
 
 
 def _end(query: Query, until: str | None) -> Instant | None:
     if until is None:
         return None
     domain = query.plan.domain
-    is_number = until.lstrip("-").isdigit() and not pa.types.is_timestamp(domain.type)
+    is_number = until.lstrip("-").isdecimal() and not pa.types.is_timestamp(domain.type)
     return shown(chronon(int(until) if is_number else until, domain), domain)
 
 
@@ -104,24 +106,41 @@ def run_live(
             folder = None if checkpoint is None else str(Path(checkpoint) / query.name)
             running.append(query.start(sink, checkpoint=folder))
             stack.callback(running[-1].stop)
-        stack.callback(mailbox.close)  # first, so that none waits for room while it stops
+        stack.callback(mailbox.close)  # first: if all goes well nothing is left to be taken
         if not sys.stdout.isatty():
             stack.enter_context(progress(lambda: " · ".join(map(_state, running))))
-        with suppress(KeyboardInterrupt):  # that is how one ends what has no end
-            _pass_on(mailbox, running, output, ends)
+        interrupted = stack.enter_context(first_interrupt())
+
+        def look() -> None:
+            for one in running:
+                if interrupted.is_set() or _is_past(one.frontier, ends[one.name]):
+                    one.stop(0)
+
+        for name, table in mailbox.until_ended(running, look):
+            output.give(name, cropped(table, ends[name]))
     for ended in running:
         tell_troubles(ended)
 
 
-def _pass_on(
-    mailbox: Mailbox, running: list[Running], output: Output, ends: dict[str, Instant | None]
-) -> None:
-    by_name = {query.name: query for query in running}
-    for name, table, batch in mailbox.until_ended(running):
-        end = ends[name]
-        output.give(name, cropped(table, end))
-        if end is not None and batch.frontier is not None and batch.frontier >= end:  # type: ignore[operator]
-            by_name[name].stop(0)
+@contextmanager
+def first_interrupt() -> Iterator[threading.Event]:
+    """Set by the first Ctrl-C, so that no row is torn; the second one interrupts."""
+    interrupted = threading.Event()
+
+    def note(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        interrupted.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _is_past(frontier: Any, end: Any) -> bool:
+    """Whether every instant before the end is final."""
+    return frontier is not None and end is not None and bool(frontier >= end)
 
 
 def _state(running: Running) -> str:
