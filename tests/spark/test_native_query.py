@@ -35,7 +35,7 @@ PRICES = [0.0, -0.0, 2.5, -2.5, NAN, math.inf, None, 7.0]
 WORDS = ["a", "ab", "", None, "b ", "é"]
 
 
-def rows(count: int = 40) -> pa.Table:
+def rows(count: int = 24) -> pa.Table:
     """Bids; their prices and moments are hard for sources that prune."""
     return pa.table(
         {
@@ -62,7 +62,7 @@ def session() -> ms.Session:
     session.stream("Bid", rows(), time="t")
     session.stream("Stay", rows(), time=("t", "until"))
     session.stream("Click", moments(), time="seen")
-    session.stream("Later", rows().slice(20), time="t")
+    session.stream("Later", rows().slice(10), time="t")
     session.sql("CREATE STREAM Dear AS SELECT k, price * 2e0 AS twice FROM Bid WHERE price > 1e0")
     return session
 
@@ -78,7 +78,7 @@ def spark() -> SparkSession:
 
 @cache
 def frames() -> dict[str, DataFrame]:
-    tables = {"Bid": rows(), "Stay": rows(), "Click": moments(), "Later": rows().slice(20)}
+    tables = {"Bid": rows(), "Stay": rows(), "Click": moments(), "Later": rows().slice(10)}
     return {name: typed(spark().createDataFrame(table)) for name, table in tables.items()}
 
 
@@ -87,31 +87,16 @@ def frames() -> dict[str, DataFrame]:
 FILTERS = [
     *(
         "price > 5e0",
-        "price >= -0e0",
         "price = 0e0",
         "price <> 2.5e0",
         "price <=> 0e0",
         "0e0 < price",
-    ),
-    *(
-        "NOT price <= 5e0",
-        "price = CAST('NaN' AS DOUBLE)",
-        "small > 5e0",
         "small = 0e0",
-        "price < 0e0",
     ),
-    *("small >= CAST(2.5 AS FLOAT)", "price BETWEEN -1e0 AND 1e0", "price > 1e0 AND small > 1e0"),
-    *(
-        "seen < TIMESTAMP '1970-01-01 00:00:00.0015'",
-        "seen <> TIMESTAMP '1970-01-01 00:00:00.0025'",
-    ),
-    *(
-        "seen >= TIMESTAMP '1970-01-01 00:00:00.001'",
-        "NOT seen >= TIMESTAMP '1970-01-01 00:00:00.0005'",
-    ),
+    *("NOT price <= 5e0", "price = CAST('NaN' AS DOUBLE)", "small > 5e0", "k > 1.5", "t >= 10"),
+    *(f"seen {op} TIMESTAMP '1970-01-01 00:00:00.0015'" for op in ("<", "<>", ">=")),
     "seen NOT IN (TIMESTAMP '1970-01-01 00:00:00.0015', TIMESTAMP '1970-01-01 00:00:00.002')",
-    *("k = 3", "k IN (1, 2)", "k NOT IN (1, 2)", "k > 1.5", "k <> 2 OR word = 'a'", "t >= 10"),
-    *("word = 'a'", "word LIKE 'a%'", "word >= 'b'", "word <> ''", "k IS NULL", "LENGTH(word) = 2"),
+    *("k = 3", "k NOT IN (1, 2)", "word LIKE 'a%'", "word <> ''"),
 ]
 
 
@@ -130,7 +115,11 @@ def test_no_row_is_pruned_that_belongs_to_the_answer(tmp_path: Path, cached: boo
     """Files of other writers have minima, maxima and dictionaries that leave out NaN and -0.0."""
     file = str(tmp_path / "bids.parquet")
     pq.write_table(rows(), file, row_group_size=1)
-    read = spark().read.parquet(file)
+    plain = spark().newSession()  # to compile so many plans would take longest
+    plain.conf.set("spark.sql.codegen.wholeStage", "false")
+    plain.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    plain.conf.set("spark.sql.session.timeZone", "UTC")
+    read = plain.read.parquet(file)
     if cached:
         read = read.coalesce(1).cache()
     texts = [spark_sql(predicate(text), NAMES) for text in FILTERS]
@@ -337,7 +326,7 @@ def test_lines_of_explain() -> None:
 
 def test_rows_that_cannot_be_taken_in() -> None:
     """Spark finds the rows that the intake of the local engine finds, and gives its reasons."""
-    spoilt = _spoilt().set_column(6, "until", pa.array([-10] * 40, pa.int64()))
+    spoilt = _spoilt().set_column(6, "until", pa.array([-10] * 24, pa.int64()))
     for name in ("Bid", "Stay"):
         stream = streams()[name]
         native = native_query(session().sql(f"SELECT k FROM {name}").plan, streams())
