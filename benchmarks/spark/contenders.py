@@ -136,7 +136,7 @@ class SparksOwn:
             used = processor_seconds() - before
             ends = [_end(p) for p in query.recentProgress if p["numInputRows"]]
         seconds = [stop - start for start, stop in pairwise(ends[warm - 1 :])]
-        share = len(seconds) / (len(ends) - first)  # of what was used, if we looked late
+        share = len(seconds) / max(1, len(ends) - first)  # of what was used, if we looked late
         return Measured(rows, seconds, Counter({k: v * share for k, v in used.items()}))
 
     def query(self, workload: Workload, files: Path, checkpoint: str) -> Any:
@@ -201,12 +201,15 @@ class Millstream:
             running = self.start(workload, files, checkpoint if self.durable else None)
             ends: list[float] = []
             before: Counter[str] = Counter()
-            while len(ends) < count and not running.wait(_LOOK):
+            while len(ends) < count:
+                over = running.wait(_LOOK)
                 if running.progress.rows_in >= rows * (len(ends) + 1):
                     ends.append(time.monotonic())
                     if len(ends) == warm:
                         on_warm()
                         before = processor_seconds()
+                elif over:
+                    break
             used = processor_seconds() - before
             running.stop()
         return Measured(rows, [stop - start for start, stop in pairwise(ends[warm - 1 :])], used)
