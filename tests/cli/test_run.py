@@ -261,7 +261,7 @@ def test_which_queries_go_on(source: str, live: bool) -> None:
     session.stream("Memory", [{"t": 1}], time="t")
     session.sql(f"CREATE STREAM S (t BIGINT) SOURCE {source} ORDERED BY t")
     assert (
-        is_live(session, session.sql("SELECT S.t FROM S WINDOW(RANGE 1), Memory WINDOW(RANGE 1)"))
+        is_live(session, session.sql("SELECT S.t FROM S WINDOW(RANGE 5), Memory WINDOW(RANGE 5)"))
         is live
     )
     assert not is_live(session, session.sql("SELECT t FROM Memory"))
