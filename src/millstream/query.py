@@ -20,18 +20,16 @@ from millstream.logical.plan import Plan, Schema
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
-from millstream.origins import sources_of
 from millstream.records import LAST_TIMESTAMP, Records
 from millstream.values import to_arrow
 
 if TYPE_CHECKING:
     from millstream.fragments.opening import Opener
-    from millstream.fragments.outcome import Outcome
-    from millstream.fragments.work import Work
     from millstream.local.running import Running
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
+    from millstream.spark.runs import SparkRun
 
 
 class Query:
@@ -120,18 +118,10 @@ class Query:
             from millstream.fragments.text import fragments_text
 
             text = fragments_text(fragments_of(self.physical_plan), self.plan.domain)
-            return "\n".join([text, *self._native_lines()])
+            return "\n".join([text, *self._spark_run().native_lines()])
         from millstream.physical.text import physical_text
 
         return physical_text(self.physical_plan, self.plan.domain)
-
-    def _native_lines(self) -> list[str]:
-        """What Spark does by itself."""
-        from millstream.spark.sources import leaf_of
-
-        read = self._session._origins.read_by_spark(self.plan)
-        leaves = [leaf_of(self.plan, s) for s in read.values() if s.connector is not None]
-        return [leaf.text() for leaf in leaves if leaf is not None]
 
     def _physical_json(self) -> dict[str, object]:
         from millstream.physical.text import physical_json
@@ -185,26 +175,19 @@ class Query:
         return self._answer_table(batch, context.beginning)
 
     def _run_spark(self) -> pa.Table:
-        outcome = self._outcome(self.physical_plan)
+        run = self._spark_run()
+        native = run.native() if self.emit == "FINAL" else None
+        if native is not None:
+            self._note_errors(())
+            return self._answer_table(run.native_answer(native), -INFINITY)
+        outcome = run.outcome(self.physical_plan)
         self._note_errors(outcome.errors)
         return self._answer_table(outcome.answer(), outcome.present.beginning)
 
-    def _outcome(self, plan: PhysicalPlan, until: int = INFINITY) -> Outcome:
-        """What Spark gives over bounded input, as far as it starts by an instant."""
-        from millstream.fragments.reading import Frame, Reading
-        from millstream.spark import bounded
+    def _spark_run(self) -> SparkRun:
+        from millstream.spark.runs import SparkRun
 
-        known = self._session._origins
-        found = {name: known.spark_rows(name, self.plan) for name in sources_of(self.plan)}
-        frames = [
-            Frame(Reading(known.stream(name), until=until), rows)
-            for name, rows in found.items()
-            if rows is not None
-        ]
-        records = known.records(name for name, rows in found.items() if rows is None)
-        inputs = {name: rows.until(until) for name, rows in records.items()}
-        frontier = min(until, INFINITY - 1) + 1
-        return bounded.answer(self._session.spark, self._work(plan), inputs, frames, frontier)
+        return SparkRun(self._session, self.plan, self._seed)
 
     def _answer_table(self, batch: Batch, beginning: int) -> pa.Table:
         """The whole answer of a finished run, in normal form and in order."""
@@ -232,16 +215,6 @@ class Query:
 
         catalog = self._session.catalog
         return Context(catalog.functions, catalog.aggregates, draws=Draws(self._seed))
-
-    def _work(self, plan: PhysicalPlan) -> Work:
-        """The plan as Spark's tasks know it, with a shard for each of them."""
-        from millstream.fragments.cutting import fragments_of
-        from millstream.fragments.work import Work
-
-        catalog, places = self._session.catalog, self._session.spark.sparkContext.defaultParallelism
-        return Work(
-            fragments_of(plan), places, places, catalog.functions, catalog.aggregates, self._seed
-        )
 
     def start(
         self,
@@ -316,7 +289,7 @@ class Query:
 
         plan = choose(self.plan, emit="ELEMENTS")  # whatever the approach: nothing may wait
         if self._session.engine == "spark":
-            outcome = self._outcome(plan, instant)
+            outcome = self._spark_run().outcome(plan, instant)
             batch, beginning, errors = outcome.answer(), outcome.present.beginning, outcome.errors
         else:
             from millstream.local import bounded

@@ -22,7 +22,7 @@ from millstream.logical.text import expression_text
 from millstream.records import checked_records
 from millstream.spark.native import native_conjuncts, spark_sql
 from millstream.spark.native_leaves import native_leaf
-from millstream.spark.native_query import native_lines, native_query
+from millstream.spark.native_query import native_query
 from millstream.spark.schemas import moved, typed
 from millstream.spark.starting import for_batches, local_spark
 from millstream.values import canonical, to_plain
@@ -311,17 +311,35 @@ def test_queries_for_our_own_operators(text: str) -> None:
     assert native_query(session().sql(text).plan, streams()) is None
 
 
-def test_lines_of_explain() -> None:
-    whole, joined = (
-        session().sql(text).plan
-        for text in (
-            "SELECT k FROM Bid WHERE k = 3",
-            "SELECT b.k FROM Bid b WINDOW(RANGE 5) JOIN Later l WINDOW(RANGE 5) ON b.k = l.k",
+def test_lines_of_explain(tmp_path: Path) -> None:
+    on_spark = ms.Session(engine="spark")
+    pq.write_table(rows(), tmp_path / "bids.parquet")
+    for name in ("Bid", "Later"):
+        on_spark.sql(
+            f"CREATE STREAM {name} (t BIGINT, k INT, word STRING) SOURCE parquet('{tmp_path}') "
+            "ORDERED BY t"
         )
-    )
-    bids = {"Bid": streams()["Bid"]}
-    assert native_lines(whole, bids) == ["native: the whole query"]
-    assert native_lines(joined, bids) == ["native: Bid columns=[t, k]"]
+    joined = "SELECT b.k FROM Bid b WINDOW(RANGE 5) JOIN Later l WINDOW(RANGE 5) ON b.k = l.k"
+    assert on_spark.sql(joined).explain(physical=True).splitlines()[-2:] == [
+        "native: Bid columns=[t, k]",
+        "native: Later columns=[t, k]",
+    ]
+    query = on_spark.sql("SELECT k, word FROM Bid WHERE k = 3")
+    assert query.explain(physical=True).splitlines()[-2:] == [
+        "native: the whole query, when it is run",
+        "native: Bid columns=[t, k, word] where `k` = 3",
+    ]
+    found = ms.Session(engine="local")
+    found.stream("Bid", rows(), time="t")
+    assert query.run().equals(found.sql("SELECT k, word FROM Bid WHERE k = 3").run())
+
+
+def test_a_run_stops_at_a_row_that_cannot_be_taken_in(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"t": [1, None], "k": [1, 2]}), tmp_path / "bids.parquet")
+    on_spark = ms.Session(engine="spark")
+    on_spark.sql(f"CREATE STREAM B (t BIGINT, k BIGINT) SOURCE parquet('{tmp_path}') ORDERED BY t")
+    with pytest.raises(ms.DataError, match='row \\(None, 2\\): the time column "t" is NULL'):
+        on_spark.sql("SELECT k FROM B").run()
 
 
 def test_rows_that_cannot_be_taken_in() -> None:

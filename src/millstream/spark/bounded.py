@@ -1,9 +1,12 @@
-"""A query over bounded inputs on Spark: one job."""
+"""A query over bounded inputs on Spark: one job of our tasks, or Spark alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
 
 from millstream.errors import DataError
 from millstream.fragments.outcome import Outcome
@@ -13,12 +16,16 @@ from millstream.fragments.tasks import LeafInput
 from millstream.fragments.work import Work
 from millstream.local.intake import nothing
 from millstream.logical.time import INFINITY
-from millstream.records import Records
+from millstream.physical.batch import Batch, Ints
+from millstream.records import LAST_TIMESTAMP, Records
 from millstream.spark.job import leaves_of, run_batch
+from millstream.spark.native_query import NativeQuery
+from millstream.spark.schemas import moved, typed
 from millstream.spark.starting import for_batches
+from millstream.values import to_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def answer(
@@ -39,3 +46,28 @@ def answer(
             row, message = intake.refused[0]
             raise DataError(f'stream "{intake.stream}", row {row}: {message}')
     return outcome
+
+
+def native_answer(
+    spark: SparkSession, query: NativeQuery, frames: Mapping[str, DataFrame]
+) -> Batch:
+    """The same of a query that Spark can run by itself."""
+    own = for_batches(spark)
+    given = {name: typed(moved(frame, own)) for name, frame in frames.items()}
+    for name in given:
+        for row in query.refused(given, name).take(1):
+            *values, fault = row
+            raise DataError(f'stream "{name}", row {tuple(values)}: {fault}')
+    *columns, start, end = query.frame(given).toArrow().combine_chunks().itercolumns()
+    arrays = [
+        to_type(pa.concat_arrays(column.chunks or [pa.array([], column.type)]), field.type)
+        for column, field in zip(columns, query.plan.schema, strict=True)
+    ]
+    ends = _chronons(end)
+    if pa.types.is_timestamp(end.type):
+        ends = np.where(ends == LAST_TIMESTAMP, INFINITY, ends)
+    return Batch.of(arrays, _chronons(start), ends)
+
+
+def _chronons(times: pa.ChunkedArray) -> Ints:
+    return times.cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]

@@ -18,7 +18,6 @@ from millstream.logical.plan import Filter, Map, Plan, Schema, Source, TimeWindo
 from millstream.logical.time import INFINITY
 from millstream.spark import native_intake
 from millstream.spark.native import Names, spark_sql
-from millstream.spark.native_leaves import native_leaf
 from millstream.spark.schemas import quoted
 from millstream.types import LAST_TIMESTAMP
 
@@ -84,14 +83,6 @@ class NativeQuery:
 def native_query(plan: Plan, streams: Mapping[str, Stream]) -> NativeQuery | None:
     """The plan for Spark alone, or None if part of it is for our own operators. For EMIT FINAL."""
     return NativeQuery(plan, streams) if _is_native(plan, streams) else None
-
-
-def native_lines(plan: Plan, streams: Mapping[str, Stream]) -> list[str]:
-    """For `explain`: what Spark does by itself of a plan over streams that it reads."""
-    if native_query(plan, streams) is not None:
-        return ["native: the whole query"]
-    read = {node.stream for node in plan.walk() if isinstance(node, Source)}
-    return [native_leaf(plan, streams[name]).text() for name in sorted(read & set(streams))]
 
 
 def _is_native(plan: Plan, streams: Mapping[str, Stream]) -> bool:
