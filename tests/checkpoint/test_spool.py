@@ -207,8 +207,9 @@ def test_connectors_that_say_that_they_do_not_come_again(tmp_path: Path) -> None
         given = [{"t": 10 * run + t} for t in range(10)]
         session.source("once", lambda given=given: [*given, *[{"t": -1}] * 9], replays=False)
         session.sql("CREATE STREAM S (t BIGINT) SOURCE once() ORDERED BY t DELAY 1000")
-        with program.start(session, "SELECT t FROM S WHERE t >= 0"):
+        with program.start(session, "SELECT t FROM S WHERE t >= 0") as running:
             program.seen.await_rows(10)
+            assert running.wait(AT_MOST)
         if run == 0:  # it came to its end, and that is known
             assert program.times() == [*range(10)]
     assert program.times() == [*range(10)]

@@ -266,7 +266,7 @@ NESTED = [
 ]
 
 CASTS = [
-    *("CAST(i1 AS BIGINT)", "CAST(i1 AS DOUBLE)", "CAST(i1 AS FLOAT)", "CAST(l1 AS DOUBLE)"),
+    *("CAST(i1 AS BIGINT)", "CAST(i1 AS DOUBLE)", "CAST(l1 AS DOUBLE)"),
     *("CAST(r1 AS DOUBLE)", "CAST(d1 AS FLOAT)", "CAST(m1 AS DOUBLE)", "CAST(w1 AS DOUBLE)"),
     *("CAST(i1 AS DECIMAL(10, 0))", "CAST(i1 AS DECIMAL(38, 20))", "CAST(l1 AS DECIMAL(20, 0))"),
     *("CAST(l1 AS DECIMAL(19, 0))", "CAST(m1 AS DECIMAL(12, 3))", "CAST(w1 AS DECIMAL(38, 2))"),
@@ -317,7 +317,13 @@ OTHERS = [
     *("CAST(e1 AS TIMESTAMP)", "e1 < t1", "DATE_TRUNC('HOUR', t1)", "TIMESTAMP_SECONDS(l1)"),
     *("TIMESTAMP_MILLIS(l1)", "TIMESTAMP_SECONDS(d1)", "CURRENT_TIMESTAMP()", "CURRENT_DATE()"),
     *("CAST(l1 AS INT)", "CAST(d1 AS BIGINT)", "CAST(d1 AS STRING)", "CAST(r1 AS STRING)"),
-    *("CAST(l1 AS FLOAT)", "CAST(m1 AS FLOAT)", "CAST(t1 AS DOUBLE)", "CAST(y1 AS STRING)"),
+    *(
+        "CAST(i1 AS FLOAT)",
+        "CAST(l1 AS FLOAT)",
+        "CAST(m1 AS FLOAT)",
+        "CAST(t1 AS DOUBLE)",
+        "CAST(y1 AS STRING)",
+    ),
     *(
         "CAST(s1 AS INT)",
         "TRY_CAST(s1 AS INT)",

@@ -141,8 +141,8 @@ def _casts_alike(operand: Expression, target: pa.DataType) -> bool:
     """Whether Spark gives the same value; also of a TRY_CAST, if there is nothing to try.
 
     It does not for floats as text, which depends on the version of Java; for floats made of numbers
-    with more digits than they hold, which it rounds once where we round twice; and for bytes that
-    are no text.
+    with more digits than they hold, which it rounds once where we round twice, and an INT that
+    becomes a DOUBLE by way of a REAL not even once; and for bytes that are no text.
     """
     source = operand.type
     plain = types.is_atomic(target) and (types.is_atomic(source) or source == types.NULL)
@@ -151,5 +151,5 @@ def _casts_alike(operand: Expression, target: pa.DataType) -> bool:
     if target == STRING:
         return not is_floating(source) and source != BINARY
     if target == REAL:
-        return source in (INT, DOUBLE, BOOLEAN)
+        return source in (DOUBLE, BOOLEAN)
     return bool(target != DOUBLE or source != TIMESTAMP)
