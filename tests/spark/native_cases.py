@@ -319,6 +319,7 @@ OTHERS = [
     *("CAST(l1 AS INT)", "CAST(d1 AS BIGINT)", "CAST(d1 AS STRING)", "CAST(r1 AS STRING)"),
     *(
         "CAST(i1 AS FLOAT)",
+        "CAST(CAST(i1 AS FLOAT) AS DOUBLE)",
         "CAST(l1 AS FLOAT)",
         "CAST(m1 AS FLOAT)",
         "CAST(t1 AS DOUBLE)",
