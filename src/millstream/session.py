@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
 from millstream.data import check_columns, is_spark_frame, schema_of, table_of
 from millstream.declarations import (
@@ -43,6 +42,7 @@ from millstream.errors import (
     one_of,
     render,
 )
+from millstream.listings import queries_table, streams_table
 from millstream.local.clock import Clock
 from millstream.local.inbox import CAPACITY
 from millstream.local.sources import Feed, Reader
@@ -59,7 +59,6 @@ from millstream.sql.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
 
 ENGINES = ("spark", "local", "reference")
 
@@ -331,9 +330,9 @@ class Session:
             case syntax.Stop(name=name):
                 self._stop(name)
             case syntax.Show(what="STREAMS"):
-                return self._show_streams()
+                return streams_table(self.catalog)
             case syntax.Show():
-                return self._show_queries()
+                return queries_table(self.catalog)
         return None
 
     def _create_derived(
@@ -402,30 +401,6 @@ class Session:
                 f"stop it first: STOP QUERY {query.name}",
             )
 
-    def _show_streams(self) -> pa.Table:
-        rows = [
-            {
-                "name": stream.name,
-                "kind": "derived" if isinstance(stream, DerivedStream) else "source",
-                "columns": ", ".join(
-                    f"{column.name} {types.sql_name(column.type)}" for column in stream.columns
-                ),
-                "time": _time_text(stream),
-            }
-            for stream in self.catalog.streams
-        ]
-        text = pa.string()
-        fields = [("name", text), ("kind", text), ("columns", text), ("time", text)]
-        return pa.Table.from_pylist(rows, schema=pa.schema(fields))
-
-    def _show_queries(self) -> pa.Table:
-        rows = [
-            {"name": query.name, "state": query.state, "query": query.text}
-            for query in self.catalog.queries
-        ]
-        fields = [("name", pa.string()), ("state", pa.string()), ("query", pa.string())]
-        return pa.Table.from_pylist(rows, schema=pa.schema(fields))
-
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
@@ -437,13 +412,3 @@ def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> N
         # The line of the caller of `sql`, past run_script, run_statements, _execute and what
         # handles a statement.
         warnings.warn(render(diagnostic, text, file), MillstreamWarning, stacklevel=7)
-
-
-def _time_text(stream: Stream | DerivedStream) -> str:
-    if isinstance(stream, DerivedStream):
-        return stream.plan.domain.describe()
-    if not stream.time:
-        return "time of arrival"
-    if len(stream.time) == 2:
-        return f"valid from {stream.time[0]} to {stream.time[1]}"
-    return stream.time[0]

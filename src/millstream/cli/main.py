@@ -59,7 +59,8 @@ File = Annotated[
 ]
 EngineOption = Annotated[Engine, typer.Option(help="where queries run")]
 Parameters = Annotated[
-    list[str], typer.Option("--param", metavar="NAME=VALUE", help="a value for :NAME; repeatable")
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="a value for :NAME; repeatable"),
 ]
 
 
@@ -80,7 +81,7 @@ def run(
     checkpoint: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="go on from here after a stop or a crash")
     ] = None,
-    param: Parameters = [],  # noqa: B006 - Typer copies it
+    param: Parameters = None,
 ) -> int:
     """Run all statements of a file; SELECTs write to stdout, INSERT INTO to its sink.
 
@@ -88,7 +89,7 @@ def run(
     """
     from millstream.cli.run import run as command
 
-    return _guarded(command, file, engine.value, format, until, checkpoint, param)
+    return _guarded(command, file, engine.value, format, until, checkpoint, param or [])
 
 
 @app.command(
@@ -108,12 +109,12 @@ def explain(
         bool, typer.Option("--physical", help="also the operators that run")
     ] = False,
     engine: EngineOption = Engine.SPARK,
-    param: Parameters = [],  # noqa: B006
+    param: Parameters = None,
 ) -> int:
     """Print the plan of every query in a file."""
     from millstream.cli.explain import explain as command
 
-    return _guarded(command, file, engine.value, verbose, costs, json, dot, physical, param)
+    return _guarded(command, file, engine.value, verbose, costs, json, dot, physical, param or [])
 
 
 @app.command(
@@ -121,11 +122,11 @@ def explain(
     "  millstream check auction.sql\n"
     "  millstream check --param least=10 - < auction.sql"
 )
-def check(file: File, param: Parameters = []) -> int:  # noqa: B006
+def check(file: File, param: Parameters = None) -> int:
     """Parse and bind all statements of a file; run nothing."""
     from millstream.cli.check import check as command
 
-    return _guarded(command, file, param)
+    return _guarded(command, file, param or [])
 
 
 @app.command(
@@ -136,12 +137,12 @@ def shell(
         str | None, typer.Argument(metavar="[FILE]", help="statements to begin with")
     ] = None,
     engine: EngineOption = Engine.LOCAL,
-    param: Parameters = [],  # noqa: B006
+    param: Parameters = None,
 ) -> int:
     """Type statements and see their answers."""
     from millstream.cli.shell import shell as command
 
-    return _guarded(command, file, engine.value, param)
+    return _guarded(command, file, engine.value, param or [])
 
 
 @app.command(

@@ -38,18 +38,15 @@ class Opener:
     def __call__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> Graph:
         root = self.checkpoint or tempfile.mkdtemp(prefix="millstream-")
         durable = self.checkpoint is not None
-        lock = Lock(root)
+        close = _closing(Lock(root), root, durable)
         try:
             files = LocalFiles(root, durable)
             plan, work = self._claimed(files, plan, context)
             pipeline = Pipeline(work, files, self.executor(work, files))
         except BaseException:
-            lock.release()
+            close()
             raise
-        closing = _closing(lock, root, durable)
-        graph = RemoteGraph(plan, context, sink, pipeline, files, files.root, closing)
-        graph.checkpoint = files if durable else None
-        return graph
+        return RemoteGraph(plan, context, sink, pipeline, files, close)
 
     def _claimed(
         self, files: LocalFiles, plan: PhysicalPlan, context: Context

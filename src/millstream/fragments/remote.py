@@ -5,9 +5,8 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-from millstream.checkpoint.files import Files
+from millstream.checkpoint.files import LocalFiles
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.pipeline import Pipeline
 from millstream.fragments.progress import Advance, Step
@@ -41,11 +40,11 @@ class RemoteGraph(Graph):
         context: Context,
         sink: Sink,
         pipeline: Pipeline,
-        files: Files,
-        folder: Path,
+        files: LocalFiles,
         close: Callable[[], None],
     ) -> None:
-        self.folder = folder  # where the query keeps what others need to go on after a restart
+        self.folder = files.root
+        self.checkpoint = files if files.durable else None
         self.context = context
         self.root = Vertex(plan, Elsewhere())
         self.sources = {s.stream: [Vertex(s, Elsewhere())] for s in _sources(plan).values()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from millstream.fragments.edges import Fragment, OutputsOperator, Received
+from millstream.fragments.edges import Fragment, Outputs, OutputsOperator, Received
 from millstream.fragments.payload import decoded, part
 from millstream.fragments.progress import Present
 from millstream.local.graph import Graph, Vertex
@@ -117,7 +117,8 @@ def worked(graph: Graph, before: Sequence[Tally] = ()) -> list[Tally]:
     """What the operators of a fragment did, those at its edges aside."""
     now = graph.tallies()
     done = [n.since(b) for n, b in zip(now, before, strict=True)] if before else now
-    return [tally for tally in done if tally.name not in ("Outputs", "Received")]
+    vertices = zip(graph.walk(), done, strict=True)
+    return [tally for vertex, tally in vertices if not isinstance(vertex.node, Outputs | Received)]
 
 
 def _in_order(batch: Batch) -> Batch:

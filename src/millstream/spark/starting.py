@@ -22,6 +22,14 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+# Jobs without end: what Spark remembers of those that are done, for a page that nobody sees.
+_MEMORY = {
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "400",
+    "spark.sql.ui.retainedExecutions": "20",
+}
+
 
 def for_batches(spark: SparkSession) -> SparkSession:
     """A session with settings of its own over the same Spark: whatever yours says, tasks must run
@@ -55,7 +63,7 @@ def local_spark(master: str = "local[*, 4]") -> SparkSession:
     if active is not None:
         return active
     builder = SparkSession.builder.master(master).appName("millstream")
-    for name, value in _SETTINGS.items():
+    for name, value in {**_SETTINGS, **_MEMORY}.items():
         builder = builder.config(name, value)
     cores = os.cpu_count() or 1
     return builder.config("spark.sql.shuffle.partitions", str(cores)).getOrCreate()

@@ -1,0 +1,44 @@
+"""What SHOW STREAMS and SHOW QUERIES give."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.catalog import Catalog, DerivedStream, Stream
+
+
+def streams_table(catalog: Catalog) -> pa.Table:
+    rows = [
+        {
+            "name": stream.name,
+            "kind": "derived" if isinstance(stream, DerivedStream) else "source",
+            "columns": ", ".join(
+                f"{column.name} {types.sql_name(column.type)}" for column in stream.columns
+            ),
+            "time": _time(stream),
+        }
+        for stream in catalog.streams
+    ]
+    return _table(rows, "name", "kind", "columns", "time")
+
+
+def queries_table(catalog: Catalog) -> pa.Table:
+    rows = [
+        {"name": query.name, "state": query.state, "query": query.text} for query in catalog.queries
+    ]
+    return _table(rows, "name", "state", "query")
+
+
+def _table(rows: list[dict[str, str]], *names: str) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=pa.schema([(name, pa.string()) for name in names]))
+
+
+def _time(stream: Stream | DerivedStream) -> str:
+    if isinstance(stream, DerivedStream):
+        return stream.plan.domain.describe()
+    if not stream.time:
+        return "time of arrival"
+    if len(stream.time) == 2:
+        return f"valid from {stream.time[0]} to {stream.time[1]}"
+    return stream.time[0]
