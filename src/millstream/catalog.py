@@ -36,7 +36,8 @@ class Stream:
     """A source stream. `time` names the column that orders it, or the two columns of rows that
     bring their own interval; without any, it is the time of arrival. `delay` and `idle` are in
     chronons. `numbered`: rows of one instant come in an order, which is that of a source that one
-    reads; many tasks of Spark have none."""
+    reads; many tasks of Spark have none. `rate` (rows a second, or a unit of raw time), `distinct`,
+    `ranges` and `size` (bytes of a row) are statistics for the optimizer."""
 
     name: str
     columns: Schema
@@ -47,6 +48,8 @@ class Stream:
     connector: Connector | None = None
     rate: float | None = None
     distinct: tuple[tuple[str, float], ...] = ()
+    ranges: tuple[tuple[str, float | None, float | None], ...] = ()
+    size: float | None = None
     bounded: bool = False
     numbered: bool = True
 

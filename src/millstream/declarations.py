@@ -37,12 +37,16 @@ def declared_stream(statement: syntax.CreateStream) -> Stream:
     elif validity is not None:
         times, unit = [validity.start, validity.end], validity.unit
     domain = time_domain(tuple(columns), times, unit, name)
-    statistics = {s.kind: s.value for s in statement.statistics if s.column is None}
-    distinct = tuple(
-        (column_named(tuple(columns), s.column, name).name, s.value)
-        for s in statement.statistics
-        if s.column is not None
+    own = {s.kind: s.value for s in statement.statistics if s.column is None}
+    distinct, least, largest = (
+        {
+            column_named(tuple(columns), s.column, name).name: s.value
+            for s in statement.statistics
+            if s.column is not None and s.kind == kind
+        }
+        for kind in ("distinct", "min", "max")
     )
+    ranges = [(c, least.get(c), largest.get(c)) for c in dict.fromkeys([*least, *largest])]
     return Stream(
         name,
         tuple(columns),
@@ -51,8 +55,10 @@ def declared_stream(statement: syntax.CreateStream) -> Stream:
         _chronons(ordering.delay, domain, "the delay") if ordering and ordering.delay else 0,
         _chronons(ordering.idle, domain, "the idle time") if ordering and ordering.idle else None,
         statement.source,
-        statistics.get("rate"),
-        distinct,
+        own.get("rate"),
+        tuple(distinct.items()),
+        tuple(ranges),
+        own.get("size"),
     )
 
 

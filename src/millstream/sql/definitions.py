@@ -33,6 +33,7 @@ from millstream.sql.statements import (
 from millstream.sql.tokens import Cursor, Token
 
 _EXPECTED = "a query, CREATE STREAM, INSERT INTO, DROP, STOP or SHOW"
+_OF_STREAMS, _OF_COLUMNS = ("RATE", "SIZE"), ("DISTINCT", "MIN", "MAX")  # statistics
 _FIRST_WORDS = ("SELECT", "WITH", "CREATE", "INSERT", "DROP", "STOP", "SHOW")
 
 
@@ -268,22 +269,23 @@ class DefinitionReader:
         cursor = self.cursor
         start = cursor.span
         column = None
-        if cursor.accept("RATE"):
-            kind = "rate"
-        elif cursor.accept("DISTINCT"):
-            kind = "distinct"
+        word = cursor.current.word if cursor.current is not None else ""
+        if word not in (*_OF_STREAMS, *_OF_COLUMNS):
+            cursor.fail(
+                "rate = …, size = …, distinct(column) = …, min(column) = … or max(column) = …"
+            )
+        kind = cursor.advance().word.lower()
+        if word in _OF_COLUMNS:
             cursor.expect("(")
             column = cursor.name("a column")
             cursor.expect(")")
-        else:
-            cursor.fail("rate = … or distinct(column) = …")
         if any(_same_subject(kind, column, other) for other in known):
             end = cursor.tokens[cursor.position - 1].span
             raise ParseError(f"{kind} is given twice", start.to(end))
         cursor.expect("=")
         span = cursor.span
         value = float(self._plain_number("a number"))
-        if value <= 0:
+        if value <= 0 and kind not in ("min", "max"):
             end = cursor.tokens[cursor.position - 1].span
             raise ParseError(f"{kind} must be positive", span.to(end))
         return Statistic(kind, column, value)

@@ -1,0 +1,189 @@
+"""Aggregation, with and without groups (K §22.4.5 and §22.4.6).
+
+K's operator keeps partial aggregates and gives a row for each piece of time between two events.
+Ours keeps an accumulator a group and the ends that lie ahead, and gives a row only when it differs
+from the one before. So the output of eq. 22.6 and 22.7 is an upper bound, which is met where every
+row changes the aggregate (sums, averages), and state and costs are counted for what we do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from millstream.logical.expressions import AggregateCall, Expression
+from millstream.optimizer.cost.characteristics import (
+    INFINITE,
+    Characteristics,
+    ColumnFacts,
+    product,
+)
+from millstream.optimizer.cost.counting import ever_there, unequal
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
+from millstream.optimizer.cost.work import Primitive
+from millstream.optimizer.statistics import width_of
+from millstream.physical.operators.aggregate import Aggregate
+from millstream.physical.operators.pointwise import Form
+
+EVENT_BYTES = 24.0  # of an end that lies ahead
+GROUP_BYTES = 40.0  # of a group, beside its key, its row and its accumulators
+
+
+# --- formulas -------------------------------------------------------------------------------------
+
+
+def scalar_distance(d: float, life: float, g: float) -> float:
+    """K eq. 22.6: d' = l' = g / (1 - (1 - g/l)^(2l/d)) if d < l: a row for each granule in which
+    something starts or ends (Cardenas). Otherwise K's rows do not overlap: d' = d."""
+    return g / (1 - (1 - g / life) ** (2 * life / d)) if d < life else d
+
+
+def grouped_distance_length(d: float, life: float, g: float, n: float) -> tuple[float, float]:
+    """K eq. 22.7: eq. 22.6 for each of n groups, whose rows are n·d apart."""
+    if n * d >= life:
+        return d, life
+    of_one = scalar_distance(n * d, life, g)
+    return of_one / n, of_one
+
+
+def partial_aggregates(d: float, life: float, g: float) -> float:
+    """K eq. 22.30: how many pieces of time K's operator keeps; those that ends make."""
+    return life / g * (1 - (1 - g / life) ** (life / d)) if d < life else 1.0
+
+
+def group_steps(d: float, life: float, g: float, n: float) -> tuple[float, float]:
+    """How often a group steps to another value while it has rows, and how often it comes into
+    being, for all n groups, a chronon.
+
+    With λ = 1/(n·d) and ρ = λ·l: a granule begins with the group there in 1 - e^(-ρ) of cases, and
+    then nothing has started nor ended in e^(-2λg)·(1 - e^(-(ρ-λg))) of all cases. It has come into
+    being where there was none before: e^(-ρ)·(1 - e^(-λg)). For ρ → ∞ this is eq. 22.7, for ρ → 0
+    its other case; in between, where K's two cases meet, it is neither.
+    """
+    arrival, load = g / (n * d), life / (n * d)
+    there = ever_there(load)
+    unmoved = math.exp(-2 * arrival) * ever_there(max(load - arrival, 0.0))
+    born = math.exp(-load) * ever_there(arrival)
+    return n / g * max(there - unmoved - born, 0.0), n / g * born
+
+
+def changes_value(call: Expression, input: Characteristics, rows: float, moved: float) -> float:
+    """The chance that an event changes the value of an aggregate over so many rows; `moved` is how
+    many rows come within a granule, and as many go.
+
+    COUNT changes unless as many come as go. MIN and MAX change if the row that comes or goes is the
+    only extreme one: one of `rows`, of different values. Others change unless one row is replaced
+    by an equal one."""
+    if not isinstance(call, AggregateCall):
+        return 1.0
+    some = -math.expm1(-2 * moved)  # of granules see something
+    match call.function:
+        case "count" | "count_if" if not call.distinct:
+            return min(1.0, unequal(moved) / some) if some else 1.0
+        case "min" | "max":
+            values = facts_of_value(call.arguments[0], input).distinct
+            return min(1.0, occupied_extreme(rows, values))
+    return 1.0
+
+
+def occupied_extreme(rows: float, values: float) -> float:
+    """The chance that a row which comes to so many others, of so many values, is above all of them:
+    ∑ᵥ P(v)·P(all others below v) = (1/n)·∑ₖ (k/n)^rows, k below n."""
+    if rows <= 0:
+        return 1.0
+    if values == INFINITE or values > 100 * rows:
+        return 1 / (rows + 1)
+    count = int(min(max(values, 1.0), 10_000))
+    return sum(math.pow(k / count, rows) for k in range(count)) / count
+
+
+# --- the operator ---------------------------------------------------------------------------------
+
+
+def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """Eq. 22.6 or `group_steps`, times the chance that the row differs from the one before."""
+    (input,) = inputs
+    groups = product(facts_of_value(key.expression, input).distinct for key in node.keys)
+    live = occupied(groups, input.present) if node.keys else 1.0
+    rate, length = _steps(node, input, groups, live)
+    signed = node.form is Form.SIGNED
+    output = Characteristics(
+        1.0,
+        length,
+        input.granule,
+        _columns(node, input, live),
+        1.0 if signed else 0.0,
+        written=INFINITE if signed else None,
+        batches=input.batches,
+    ).with_rate(rate)
+    calls = [named.expression for named in node.aggregates]
+    parts = sum(parts_of(each.expression) for each in (*node.keys, *node.aggregates))
+    events = 2 * input.elements if input.written != INFINITE else input.elements
+    work = {
+        Primitive.EXPRESSION: input.elements * max(parts - len(calls), 0.0),
+        Primitive.KEY: input.elements * len(node.keys),
+        Primitive.EVENT: events,
+        Primitive.ACCUMULATE: events * len(calls),
+        Primitive.RESULT: min(events, live / input.granule),
+        Primitive.STORE: output.elements * len(node.schema),
+    }
+    keys = held_keys(live, groups) if node.keys else 1.0
+    return Given(output, work, keys + input.ahead, _bytes(node, input, keys))
+
+
+def _steps(
+    node: Aggregate, input: Characteristics, groups: float, live: float
+) -> tuple[float, float]:
+    """Rows that come, a chronon, and how long they hold."""
+    d, life, g = input.distance, max(input.length, input.granule), input.granule
+    n = groups if node.keys else 1.0
+    if not node.keys:
+        # There is a row over nothing too: each start and each end may change it.
+        moving, born = -math.expm1(-2 * g / d) / g, 0.0
+    else:
+        moving, born = group_steps(d, life, g, n)
+    if input.paired:
+        moving = -math.expm1(-g / d) / g  # K remark 22.1: a row goes just when another comes
+    rows = life / (n * d)
+    calls = [changes_value(named.expression, input, rows, g / (n * d)) for named in node.aggregates]
+    same = product(1 - chance for chance in calls) if calls else 1.0
+    if input.paired and all(_counts(named.expression) for named in node.aggregates):
+        same = 1.0
+    rate = max(moving * (1 - same) + born, 1e-12 / d)
+    there = ever_there(rows) if node.keys else 1.0
+    return rate, n * there / rate
+
+
+def _counts(call: Expression) -> bool:
+    return isinstance(call, AggregateCall) and call.function == "count" and not call.distinct
+
+
+def _columns(
+    node: Aggregate, input: Characteristics, live: float
+) -> dict[tuple[str, str], ColumnFacts]:
+    """Keys are as they were; aggregates take any value, counts as many as groups have rows."""
+    columns = {key.field.key: facts_of_value(key.expression, input) for key in node.keys}
+    for named in node.aggregates:
+        call, width = named.expression, width_of(named.expression.type)
+        if isinstance(call, AggregateCall) and call.function in ("min", "max", "first", "last"):
+            columns[named.field.key] = replace(
+                facts_of_value(call.arguments[0], input), width=width
+            )
+        elif _counts(call):
+            rows = max(1.0, input.present / max(live, 1.0))
+            spread = max(1.0, min(rows, 4 * math.sqrt(rows)))  # nearly all lie within 2σ
+            columns[named.field.key] = ColumnFacts(
+                spread, width, rows - spread / 2, rows + spread / 2
+            )
+        else:
+            columns[named.field.key] = ColumnFacts(INFINITE, width)
+    return columns
+
+
+def _bytes(node: Aggregate, input: Characteristics, keys: float) -> float:
+    group = GROUP_BYTES + sum(width_of(field.type) for field in node.schema)
+    words = 8.0 * sum(1 for named in node.aggregates if not _counts(named.expression))
+    group += 2 * words
+    return ROOM * (keys * group + input.ahead * (EVENT_BYTES + words))

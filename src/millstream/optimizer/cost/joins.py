@@ -1,0 +1,186 @@
+"""The binary join (K §22.4.3), and what its areas cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from millstream.logical.expressions import Column, Expression
+from millstream.optimizer.cost.characteristics import (
+    INFINITE,
+    Characteristics,
+    ColumnFacts,
+    Key,
+    product,
+)
+from millstream.optimizer.cost.model import ROOM, Given, Model, joined_columns
+from millstream.optimizer.cost.selectivity import (
+    equality,
+    facts_of_value,
+    filtered,
+    parts_of,
+)
+from millstream.optimizer.cost.work import Primitive, Work, together
+from millstream.physical.areas.area import Probing
+from millstream.physical.operator import Pattern, PhysicalPlan
+from millstream.physical.operators.join import AreaChoice, Join, JoinKey
+
+RING_BYTES = 44.0  # of an element of a ring, beside its row
+CALENDAR_BYTES = 40.0  # … of a calendar, and of its chain
+CLOSING_BYTES = 44.0  # … more where elements are found by their row
+
+
+# --- formulas -------------------------------------------------------------------------------------
+
+
+def product_distance_length(d1: float, l1: float, d2: float, l2: float) -> tuple[float, float]:
+    """K eq. 22.4: each row meets what the other area holds, for as long as both live."""
+    return d1 * d2 / (l1 + l2), l1 * l2 / (l1 + l2)
+
+
+def side_rows(d: float, life: float, expiry: float) -> float:
+    """K eq. 22.18 for one side: l/d rows, and half of what comes from one expiry to the next. For
+    K that is when a row of the other side comes; for us, when a batch of it does."""
+    return life / d + expiry / (2 * d)
+
+
+# --- the operator ---------------------------------------------------------------------------------
+
+
+def join(node: Join, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """K eq. 22.4 with the selectivity of the condition, 22.18 to 22.23."""
+    left, right = inputs
+    keyed = key_selectivity(node.keys, left, right)
+    columns = joined_columns(node.inputs, inputs)
+    for key in node.keys:
+        narrow(key, columns)
+    distance, length = product_distance_length(
+        left.distance, left.length, right.distance, right.length
+    )
+    met = keyed / distance  # rows that meet by their key, a chronon
+    output = Characteristics(
+        1.0,
+        length,
+        max(left.granule, right.granule),
+        columns,
+        pair_retractions(left, right),
+        written=pair_end(left, right),
+        batches=left.batches + right.batches,
+    ).with_rate(met)
+    rest = 1.0
+    if node.condition is not None:
+        rest, columns_left = filtered(node.condition, output, model)
+        output = output.with_rate(met * rest, columns=columns_left)
+    twice = 1 + output.retracted
+    work = together(
+        *(
+            side_work(choice, side, given, other, len(node.keys), 1.0)
+            for choice, side, given, other in zip(
+                node.areas, node.inputs, inputs, (right, left), strict=True
+            )
+        ),
+        candidate_work(node.areas, inputs, met * twice),
+        tested_work(node.condition, met * twice),
+        {Primitive.PAIR: output.elements},
+    )
+    rows = [area_rows(c, i, o) for c, i, o in zip(node.areas, inputs, (right, left), strict=True)]
+    sizes = [
+        count * element_bytes(choice, side, given)
+        for count, choice, side, given in zip(rows, node.areas, node.inputs, inputs, strict=True)
+    ]
+    return Given(output, work, sum(rows), sum(sizes))
+
+
+def key_selectivity(
+    keys: Sequence[JoinKey], left: Characteristics, right: Characteristics
+) -> float:
+    """The share of all pairs whose keys are equal."""
+    return product(
+        equality(facts_of_value(key.left, left), facts_of_value(key.right, right)) for key in keys
+    )
+
+
+def narrow(key: JoinKey, columns: dict[Key, ColumnFacts]) -> None:
+    """Columns that are equal have the values that both had."""
+    sides = [side.key for side in (key.left, key.right) if isinstance(side, Column)]
+    least = min((columns[side].distinct for side in sides), default=1.0)
+    for side in sides:
+        columns[side] = replace(columns[side], distinct=least)
+
+
+def pair_retractions(left: Characteristics, right: Characteristics) -> float:
+    """For each pair that comes, how many are taken back: a row that is retracted takes back its
+    pairs with all that the other side holds. Of (l₁ + l₂)/(d₁·d₂) pairs that is l₂/(d₁·d₂) for a
+    left side whose rows are all retracted, and l₁/(d₁·d₂) for such a right side."""
+    both = left.length + right.length
+    return (left.retracted * right.length + right.retracted * left.length) / both
+
+
+def pair_end(left: Characteristics, right: Characteristics) -> float | None:
+    """How far ahead the end lies that a pair comes with. Where one side's rows come without, it is
+    that of the other one: all of it for a row that just came, half of it for one that was there."""
+    ends = [side.length if side.written is None else side.written for side in (left, right)]
+    if INFINITE not in ends:
+        return None
+    (known,) = [end for end in ends if end < INFINITE] or [INFINITE]
+    if known == INFINITE:
+        return INFINITE
+    own, other = (left, right) if ends[0] == known else (right, left)
+    return known * (other.length + own.length / 2) / (left.length + right.length)
+
+
+def area_rows(choice: AreaChoice, side: Characteristics, other: Characteristics) -> float:
+    """The rows of an area: expiry waits for a batch of the other side, or longer if it is lazy."""
+    between = 1 / other.batches if other.batches else other.distance
+    return side_rows(side.distance, side.length, max(between, choice.lazy))
+
+
+def element_bytes(choice: AreaChoice, side: PhysicalPlan, given: Characteristics) -> float:
+    ring = side.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not choice.calendar
+    own = RING_BYTES if ring else CALENDAR_BYTES
+    if side.pattern is Pattern.STRICT:
+        own += CLOSING_BYTES
+    return ROOM * (own + given.width)
+
+
+def side_work(
+    choice: AreaChoice,
+    side: PhysicalPlan,
+    given: Characteristics,
+    other: Characteristics,
+    keys: int,
+    indexes: float,
+) -> Work:
+    """K eq. 22.20 and 22.23: a row's key is coded, the row is put into its area and leaves it; one
+    that is retracted is looked for."""
+    ring = side.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not choice.calendar
+    kept = Primitive.INSERT if ring else Primitive.SCHEDULE
+    return {
+        Primitive.KEY: given.elements * keys
+        + (given.elements * len(side.schema) if side.pattern is Pattern.STRICT else 0.0),
+        kept: given.rate * indexes,
+        Primitive.RETRACT: given.rate * given.retracted * indexes,
+        Primitive.STORE: given.rate * len(side.schema) * indexes,
+        Primitive.PROBE: given.elements,
+    }
+
+
+def candidate_work(
+    areas: Sequence[AreaChoice], inputs: Sequence[Characteristics], met: float
+) -> Work:
+    """K eq. 22.21: along the chain of a key as many rows are looked at as meet; in a loop all."""
+    left, right = inputs
+    looked = 0.0
+    for choice, probing, probed in ((areas[1], left, right), (areas[0], right, left)):
+        if choice.probing is Probing.LOOP:
+            looked += probing.elements * probed.present
+        else:
+            looked += met / 2
+    return {Primitive.CANDIDATE: looked}
+
+
+def tested_work(condition: Expression | None, pairs: float) -> Work:
+    """What is not an equality is tested on the pairs that are."""
+    if condition is None:
+        return {}
+    return {Primitive.PAIR: pairs, Primitive.EXPRESSION: pairs * parts_of(condition)}

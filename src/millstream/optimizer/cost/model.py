@@ -1,0 +1,74 @@
+"""What the formulas of all operators share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from millstream.optimizer.cost.characteristics import Characteristics, ColumnFacts, Key, facts_of
+from millstream.optimizer.cost.work import Work
+from millstream.optimizer.statistics import Statistics
+from millstream.physical.operator import Pattern, PhysicalPlan
+
+FORGOTTEN = 0.5  # keys that are gone are forgotten when they are half as many as the others …
+AT_LEAST = 1024.0  # … and so many more
+ROOM = 1.25  # arrays that grow by half are, on average, so much larger than what is in them
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the formula of an operator gives; work is a chronon's."""
+
+    output: Characteristics
+    work: Work
+    rows: float = 0.0
+    bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class Model:
+    """What formulas may ask beside their inputs."""
+
+    statistics: Statistics
+    selectivities: Mapping[str, float] = field(default_factory=dict)
+
+    def lifetime(self, length: float) -> float:
+        """A validity; where it has no end, what is left of the horizon on average."""
+        ahead = self.statistics.ahead
+        return ahead / 2 if length >= 2**62 else length
+
+
+def is_ordered(node: PhysicalPlan) -> bool:
+    """Whether what the node gives comes and goes in one order: queues will do for it."""
+    return node.pattern is Pattern.WEAKEST
+
+
+def held_keys(live: float, distinct: float) -> float:
+    """How many keys an operator knows of which so many are live: those that are gone are forgotten
+    only when there are half as many of them, and 1,024 more."""
+    most = live * (1 + FORGOTTEN) + AT_LEAST
+    return distinct if distinct <= most else (live + most) / 2
+
+
+def occupied(places: float, balls: float) -> float:
+    """How many of so many places have a ball when balls fall by chance (Cardenas): n(1 - e^(-b/n)),
+    the limit of n(1 - (1 - 1/n)^b) for streams whose rows come by chance.
+
+    >>> round(occupied(50, 1000), 1), round(occupied(1e9, 1000), 1)
+    (50.0, 1000.0)
+    """
+    if places <= 0 or balls <= 0:
+        return 0.0
+    return -places * math.expm1(-balls / places)
+
+
+def joined_columns(
+    nodes: Sequence[PhysicalPlan], inputs: Sequence[Characteristics]
+) -> dict[Key, ColumnFacts]:
+    """The columns of several inputs side by side."""
+    return {
+        key: facts
+        for node, input in zip(nodes, inputs, strict=True)
+        for key, facts in facts_of(node.schema, input.columns).items()
+    }

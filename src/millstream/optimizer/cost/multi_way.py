@@ -1,0 +1,120 @@
+"""The join of many inputs (G3 §4): like the binary one, without intermediate results to keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, product
+from millstream.optimizer.cost.joins import area_rows, element_bytes, narrow, side_work
+from millstream.optimizer.cost.model import Given, Model, joined_columns
+from millstream.optimizer.cost.selectivity import facts_of_value, filtered, parts_of, selectivity
+from millstream.optimizer.cost.work import Primitive, Work, together
+from millstream.physical.join_steps import EqualityClass, Step
+from millstream.physical.operators.multi_join import MultiJoin
+
+
+def joint_rate_length(inputs: Sequence[tuple[float, float]], share: float) -> tuple[float, float]:
+    """Eq. 22.4 for any number of inputs (dᵢ, lᵢ): a row of one meets all that the others hold, and
+    there are σ·∏ lᵢ/dᵢ results at an instant; so r' = σ·∏ (lᵢ/dᵢ)·∑ 1/lᵢ and l' = 1 / ∑ 1/lᵢ."""
+    held = share * math.prod(life / d for d, life in inputs)
+    length = 1 / sum(1 / life for _, life in inputs)
+    return held / length, length
+
+
+def multi_join(node: MultiJoin, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """State: the rows of each input, in as many areas as others reach it by; where it is lazy, half
+    of what comes in an interval waits. Costs: for each new element the partial results on its way
+    (G3 §4.2: λ·(N₁ + N₁·N₂/max(v₁, v₂) + …), or with hash tables only what meets)."""
+    columns = joined_columns(node.sources, inputs)
+    for link in node.links:
+        narrow(link.key, columns)
+    share = product(class_selectivity(each, inputs) for each in node.classes)
+    rate, length = joint_rate_length([(i.distance, i.length) for i in inputs], share)
+    output = Characteristics(
+        1.0,
+        length,
+        max(input.granule for input in inputs),
+        columns,
+        _retractions(inputs),
+        written=None if all(i.written is None for i in inputs) else INFINITE,
+        batches=sum(input.batches for input in inputs),
+    ).with_rate(rate)
+    for condition in (*node.conditions, *([] if node.condition is None else [node.condition])):
+        passed, columns_left = filtered(condition, output, model)
+        output = output.with_rate(output.rate * passed, columns=columns_left)
+    return Given(output, _work(node, inputs, output, model), *_state(node, inputs))
+
+
+def class_selectivity(
+    equals: EqualityClass, inputs: Sequence[Characteristics], ports: Sequence[int] | None = None
+) -> float:
+    """The share of combinations in which all members are equal: of k values, the smallest number of
+    different ones is free, the others must hit it (G3: one in max(v, w) for each pair)."""
+    members = [
+        facts_of_value(expression, inputs[port]).distinct
+        for port, expression in equals.members
+        if ports is None or port in ports
+    ]
+    return 1 / product(sorted(members)[1:]) if members else 1.0
+
+
+def _retractions(inputs: Sequence[Characteristics]) -> float:
+    """Eq. as for two inputs: of all results, 1/lᵢ of ∑ 1/l come, and go, with a row of input i."""
+    total = sum(1 / input.length for input in inputs)
+    return sum(input.retracted / input.length for input in inputs) / total
+
+
+def _state(node: MultiJoin, inputs: Sequence[Characteristics]) -> tuple[float, float]:
+    rows = size = 0.0
+    for port, (own, choice) in enumerate(zip(inputs, node.areas, strict=True)):
+        others = [other for index, other in enumerate(inputs) if index != port]
+        slowest = min(others, key=lambda other: other.batches)
+        count = area_rows(choice, own, slowest) + own.rate * node.interval / 2
+        rows += count
+        size += count * element_bytes(choice, node.sources[port], own)
+    return rows, size
+
+
+def _work(
+    node: MultiJoin, inputs: Sequence[Characteristics], output: Characteristics, model: Model
+) -> Work:
+    parts: list[Work] = [{Primitive.PAIR: output.elements}]
+    for port, own in enumerate(inputs):
+        steps = node.steps(port)
+        indexes = len({s.shared for other in range(len(inputs)) if other != port
+                       for s in node.steps(other) if s.port == port}) or 1  # fmt: skip
+        keys = sum(1 for equals in node.classes if equals.of(port))
+        own_side = side_work(node.areas[port], node.sources[port], own, own, keys, indexes)
+        del own_side[Primitive.PROBE]
+        parts += [own_side, _way(node, port, steps, inputs, model)]
+    return together(*parts)
+
+
+def _way(
+    node: MultiJoin,
+    port: int,
+    steps: Sequence[Step],
+    inputs: Sequence[Characteristics],
+    model: Model,
+) -> Work:
+    """The partial results on the way of one input's new elements. A step that an equality links to
+    what is bound is probed by it, any other one scans all."""
+    work: Work = {}
+    partial = inputs[port].elements
+    bound: list[int] = []
+    for step in steps:
+        if step.port != port:
+            there = inputs[step.port].present
+            before = product(class_selectivity(c, inputs, bound) for c in node.classes)
+            after = product(class_selectivity(c, inputs, [*bound, step.port]) for c in node.classes)
+            met = partial * there * (after / before if step.shared else 1.0)
+            pairs: Work = {Primitive.PROBE: partial, Primitive.CANDIDATE: met, Primitive.PAIR: met}
+            partial = met
+            work = together(work, pairs)
+        bound.append(step.port)
+        for condition in step.conditions:
+            everything = Characteristics(1.0, 1.0, columns=joined_columns(node.sources, inputs))
+            work = together(work, {Primitive.EXPRESSION: partial * parts_of(condition)})
+            partial *= selectivity(condition, everything, model)
+    return work

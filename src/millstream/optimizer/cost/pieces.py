@@ -1,0 +1,97 @@
+"""Operators that cut validity into pieces, or put pieces together (K §22.4.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.work import Primitive
+from millstream.physical.operators.coalesce import Coalesce
+from millstream.physical.operators.cut import Cut
+from millstream.physical.operators.split import Split
+
+ROW_BYTES = 40.0
+
+
+def split_distance_length(d: float, life: float, l_out: float) -> tuple[float, float]:
+    """K eq. 22.8: l/l_out pieces of each row that is longer than l_out."""
+    return (d * l_out / life, l_out) if l_out < life else (d, life)
+
+
+def split(node: Split, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """Our split cuts on a grid: at each granule a row is there once, with its count, so many
+    elements as there are different rows; eq. 22.8 counts equal rows apart."""
+    (input,) = inputs
+    granule, values = float(node.granule), input.distinct_rows()
+    live = occupied(values, input.present)
+    output = replace(
+        input.with_rate(live / granule, granule),
+        granule=granule,
+        retracted=0.0,
+        written=None,
+        fixed=True,
+        regular=False,
+        paired=False,
+        following=0.0,
+    )
+    events = 2 * input.elements if input.written != INFINITE else input.elements
+    work = {
+        Primitive.KEY: input.elements * len(node.schema),
+        Primitive.EVENT: events,
+        Primitive.STORE: (input.elements + output.elements) * len(node.schema),
+        Primitive.PASS: output.elements,
+    }
+    keys = held_keys(live, values)
+    return Given(output, work, keys + input.ahead, ROOM * keys * (ROW_BYTES + input.width))
+
+
+def cut(node: Cut, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """K eq. 22.8, 22.40 to 22.44: rows of which pieces lie ahead are kept, l/d of them but for the
+    last piece of each."""
+    (input,) = inputs
+    length = float(node.length)
+    distance, piece = split_distance_length(input.distance, input.length, length)
+    share = 0.0 if length >= input.length else 1 - length / input.length
+    output = replace(
+        input,
+        distance=distance,
+        length=piece,
+        fixed=False,
+        regular=False,
+        paired=False,
+        following=share,
+    )
+    rows = max(input.present - input.rate * length, 0.0)
+    work = {
+        Primitive.STORE: input.elements * len(node.schema) if share else 0.0,
+        Primitive.SCHEDULE: output.elements - input.elements if share else 0.0,
+        Primitive.PASS: output.elements,
+    }
+    return Given(output, work, rows, ROOM * rows * (ROW_BYTES + input.width))
+
+
+def coalesce(node: Coalesce, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """Pieces that follow an equal one become part of it, up to the longest length: with a share f
+    of rows that follow another, d' = d/(1 - f) and l' = l/(1 - f), at most by longest/l. All pieces
+    that may still grow are kept, and those that wait to go out in order."""
+    (input,) = inputs
+    longer = 1 / max(1 - input.following, 1e-9)
+    longer = max(1.0, min(longer, node.longest / input.length))
+    output = replace(
+        input,
+        distance=input.distance * longer,
+        length=input.length * longer,
+        following=0.0,
+        fixed=False,
+        regular=False,
+        paired=False,
+    )
+    rows = output.present
+    work = {
+        Primitive.KEY: input.elements * len(node.schema),
+        Primitive.SCHEDULE: input.elements,
+        Primitive.STORE: 2 * output.elements * len(node.schema),
+    }
+    return Given(output, work, rows, ROOM * rows * (ROW_BYTES + input.width))

@@ -1,0 +1,163 @@
+"""Operators that look at how often a row is there: distinct, difference, intersection and their kin
+(K §22.4.4; G5 §5.4.1 for δ* and the negation)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from millstream.optimizer.cost.characteristics import (
+    INFINITE,
+    Characteristics,
+)
+from millstream.optimizer.cost.counting import Floats, Level, ever_there, level_changes, unequal
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.work import Primitive
+from millstream.physical.operators.distinct import Distinct
+from millstream.physical.operators.pointwise import Form, Function, Pointwise
+
+KEY_BYTES = 24.0  # of a row that is told from others, beside its columns
+EVENT_BYTES = 24.0
+
+_LEVELS: Mapping[Function, Level] = {
+    Function.IDENTITY: lambda left, right: left,
+    Function.DISTINCT: lambda left, right: np.minimum(left, 1),
+    Function.DIFFERENCE: lambda left, right: np.maximum(left - right, 0),
+    Function.STRICT_DIFFERENCE: lambda left, right: np.where(right > 0, 0, left),
+    Function.INTERSECTION: np.minimum,
+    Function.MAX_UNION: np.maximum,
+}
+
+
+# --- formulas -------------------------------------------------------------------------------------
+
+
+def distinct_length(d: float, life: float, n: float) -> float:
+    """K eq. 22.5: l' = n·d if n·d ≤ l: an equal row came n·d before; else l."""
+    return min(n * d, life)
+
+
+def distinct_rate_length(
+    d: float, life: float, g: float, n: float, fixed: bool
+) -> tuple[float, float]:
+    """Eq. 22.5 for rows that come by chance: the output covers the time in which a row is there at
+    all, n·(1 - e^(-ρ)) rows at an instant with ρ = l/(n·d).
+
+    Where all live equally long each row lengthens what is there, so that d' = d, but for equal rows
+    of one granule. Where they do not, a row adds something only if it outlives all equal ones that
+    are there: of k rows one does, so (1 - e^(-ρ))/ρ of them on average.
+    """
+    load = life / (n * d)
+    rate = occupied(n, g / d) / g
+    if not fixed:
+        rate *= ever_there(load) / load if load > 0 else 1.0
+    return rate, n * ever_there(load) / rate
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+def distinct(node: Distinct, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """K eq. 22.5 and 22.24 to 22.29; as G5's δ* it keeps one number a row of the output."""
+    (input,) = inputs
+    values = input.distinct_rows()
+    rate, length = distinct_rate_length(
+        input.distance, input.length, input.granule, values, input.fixed
+    )
+    live = occupied(values, input.present)
+    load = input.present / values
+    output = replace(
+        input.with_rate(rate, length),
+        fixed=False,
+        regular=False,
+        paired=False,
+        following=ever_there(load),
+    )
+    work = {
+        Primitive.KEY: input.elements * len(node.schema),
+        Primitive.PASS: input.elements + output.elements,
+    }
+    keys = held_keys(live, values)
+    return Given(output, work, keys, ROOM * keys * (KEY_BYTES + input.width))
+
+
+def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """How often a level changes that depends on the counts of a row in the inputs.
+
+    For each row value the counts are Poisson, of means l₁/(n₁·d₁) and l₂/(n₂·d₂); values of the
+    smaller domain are among those of the larger one (G3 §4.2). Each start and end of an input
+    changes the level with the chance that `level_changes` finds, and as many pieces begin as end.
+    """
+    left, right = inputs[0], inputs[1] if len(inputs) > 1 else None
+    level = _capped(_LEVELS[node.function], node.once)
+    values = [input.distinct_rows() for input in inputs]
+    changing, present = _changes(level, left, right, values)
+    granule = max(input.granule for input in inputs)
+    domain = max(values)
+    moves = granule * changing / (2 * domain)
+    rate = domain / granule * unequal(moves) / 2 if moves > 1e-9 else changing / 2
+    signed = node.form is Form.SIGNED
+    own = zip(node.schema, left.columns.values(), strict=True)
+    columns = {field.key: facts for field, facts in own}
+    output = Characteristics(
+        1.0,
+        1.0,
+        granule,
+        columns,
+        1.0 if signed else 0.0,
+        written=INFINITE if signed else None,
+        batches=sum(input.batches for input in inputs),
+    ).with_rate(rate, present / max(rate, 1e-300))
+    events = sum(2 * i.elements if i.written != INFINITE else i.elements for i in inputs)
+    elements = sum(input.elements for input in inputs)
+    work = {
+        Primitive.KEY: elements * len(node.schema),
+        Primitive.EVENT: events,
+        Primitive.STORE: output.elements * len(node.schema),
+        Primitive.PASS: output.elements,
+    }
+    live = occupied(domain, sum(input.present for input in inputs))
+    keys, ahead = held_keys(live, domain), sum(input.ahead for input in inputs)
+    size = keys * (KEY_BYTES + left.width) + ahead * EVENT_BYTES
+    return Given(output, work, keys + ahead, ROOM * size)
+
+
+def _changes(
+    level: Level,
+    left: Characteristics,
+    right: Characteristics | None,
+    values: Sequence[float],
+) -> tuple[float, float]:
+    """Changes of the level of all rows, a chronon, and the rows at an instant."""
+    if right is None:
+        mean, by_left, _ = level_changes(level, left.present / values[0], 0.0)
+        return 2 * left.rate * by_left, mean * values[0]
+    changing = present = 0.0
+    common = min(values)
+    loads = [input.present / count for input, count in zip((left, right), values, strict=True)]
+    mean, by_left, by_right = level_changes(level, loads[0], loads[1])
+    shares = [common / count for count in values]
+    changing += 2 * left.rate * shares[0] * by_left + 2 * right.rate * shares[1] * by_right
+    present += common * mean
+    if shares[0] < 1:
+        mean, by_left, _ = level_changes(level, loads[0], 0.0)
+        changing += 2 * left.rate * (1 - shares[0]) * by_left
+        present += (values[0] - common) * mean
+    if shares[1] < 1:
+        mean, _, by_right = level_changes(level, 0.0, loads[1])
+        changing += 2 * right.rate * (1 - shares[1]) * by_right
+        present += (values[1] - common) * mean
+    return changing, present
+
+
+def _capped(level: Level, once: Sequence[bool]) -> Level:
+    """A row of an input that counts once."""
+
+    def capped(left: Floats, right: Floats) -> Floats:
+        one = np.minimum(left, 1) if once[0] else left
+        other = np.minimum(right, 1) if len(once) > 1 and once[1] else right
+        return level(one, other)
+
+    return capped

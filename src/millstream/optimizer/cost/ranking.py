@@ -1,0 +1,75 @@
+"""The first n rows, of all or of each group: K has no such operator, the formulas are ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from millstream.logical.expressions import Column
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, product
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
+from millstream.optimizer.cost.work import Primitive
+from millstream.physical.operator import Pattern
+from millstream.physical.operators.top_n import TopN
+
+RANKED_BYTES = 300.0  # of a row in order: objects of Python
+
+
+def top_rate(rate: float, rows: float, limit: float) -> float:
+    """Rows that come on top, a chronon. Of N rows in an order that has nothing to do with time, one
+    that comes is among the first k in k/N of cases; one that goes was so as often, and another one
+    comes up instead: r' = 2·r·k/N. Where there are no more than k, all rows are on top."""
+    return rate * min(1.0, 2 * limit / rows) if rows > limit else rate
+
+
+def contenders(rows: float, limit: float) -> float:
+    """How many of N rows may yet come on top, where rows go in the order in which they come: those
+    with fewer than k better ones after them, k·(1 + ln(N/k))."""
+    return limit * (1 + math.log(rows / limit)) if rows > limit > 0 else rows
+
+
+def top_n(node: TopN, inputs: Sequence[Characteristics], model: Model) -> Given:
+    """State: all rows that hold and their ends, or only contenders where order tells them."""
+    (input,) = inputs
+    groups = product(facts_of_value(key, input).distinct for key in node.keys)
+    live = occupied(groups, input.present) if node.keys else 1.0
+    each = input.present / max(live, 1e-300)
+    limit = float(node.limit)
+    rate = input.rate if _latest_first(node) else top_rate(input.rate, each, limit)
+    present = live * min(each, limit)
+    output = Characteristics(
+        1.0,
+        1.0,
+        input.granule,
+        input.columns,
+        1.0,
+        written=INFINITE,
+        batches=input.batches,
+    ).with_rate(max(rate, 1e-300), present / max(rate, 1e-300))
+    sifts = node.input.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not node.keys
+    kept = contenders(input.present, limit) if sifts else input.present
+    share = kept / input.present if input.present else 1.0
+    parts = sum(parts_of(sort.expression) for sort in node.order)
+    events = input.elements * share * (1.0 if input.written == INFINITE else 2.0)
+    work = {
+        Primitive.EXPRESSION: input.elements * parts,
+        Primitive.KEY: input.elements * share * len(node.schema),
+        Primitive.EVENT: events,
+        Primitive.RANK: events + output.elements * limit / 2,
+        Primitive.STORE: output.elements * len(node.schema),
+    }
+    values = input.distinct_rows()
+    keys = held_keys(min(kept, occupied(values, input.present)), values)
+    ahead = kept if input.written != INFINITE else 0.0
+    return Given(output, work, keys + ahead, ROOM * keys * (RANKED_BYTES + input.width))
+
+
+def _latest_first(node: TopN) -> bool:
+    """Whether the order begins with a column that grows with time."""
+    first = node.order[0] if node.order else None
+    return (
+        first is not None
+        and isinstance(first.expression, Column)
+        and (first.descending and str(first.expression.type).startswith("timestamp"))
+    )

@@ -1,0 +1,169 @@
+"""What the optimizer knows of streams: how fast rows come, how many values, how large.
+
+A statistic is declared (`CREATE STREAM … WITH (rate = …, distinct(c) = …)`), sampled from rows that
+are in memory, or measured while a query runs (`sampling.py`). What nobody knows has a default, and
+whoever prints an estimate tells which defaults it rests on.
+
+Rates are rows a second of stream time; on raw time, which has no seconds, rows a unit. The cost
+model counts in chronons: `Statistics.second` says how many a second has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from millstream import types
+from millstream.catalog import Stream
+from millstream.logical.plan import Schema
+from millstream.logical.time import RAW_TIME, TimeDomain
+
+RATE = 100.0  # rows a second; on raw time 1 row a unit
+DISTINCT = 100.0  # values of a column
+TEXT_BYTES = 24.0  # of a text, a list or a structure
+BATCH_SECONDS = 0.01  # what comes within it is one batch
+RAW_BATCH = 1000.0  # rows a batch on raw time
+HORIZON_SECONDS = 3600.0  # how far ahead one looks where a window has no end
+RAW_HORIZON = 1_000_000.0  # the same, in units of raw time
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """`distinct` is how many values the column takes in the long run; `low` and `high` are its
+    least and largest value where it is a number or a time. None is what is not known."""
+
+    distinct: float | None = None
+    low: float | None = None
+    high: float | None = None
+    width: float | None = None  # bytes of a value
+
+    def filled(self, other: ColumnStatistics) -> ColumnStatistics:
+        """What is not known here as the other one has it."""
+        return ColumnStatistics(
+            _first(self.distinct, other.distinct),
+            _first(self.low, other.low),
+            _first(self.high, other.high),
+            _first(self.width, other.width),
+        )
+
+
+NOTHING_KNOWN = ColumnStatistics()
+
+
+@dataclass(frozen=True)
+class StreamStatistics:
+    """Of one stream. None is what is not known. `regular`: rows come at equal distances (K remark
+    22.1); `length` is the mean validity of rows that bring their own interval, in chronons; `batch`
+    is how many rows come at a time."""
+
+    rate: float | None = None
+    columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
+    size: float | None = None  # bytes of a row
+    regular: bool = False
+    length: float | None = None
+    batch: float | None = None
+
+    def column(self, name: str) -> ColumnStatistics:
+        return self.columns.get(name, NOTHING_KNOWN)
+
+    def filled(self, other: StreamStatistics) -> StreamStatistics:
+        """What is not known here as the other one has it."""
+        names = dict.fromkeys([*self.columns, *other.columns])
+        return StreamStatistics(
+            _first(self.rate, other.rate),
+            {name: self.column(name).filled(other.column(name)) for name in names},
+            _first(self.size, other.size),
+            self.regular or (self.rate is None and other.regular),
+            _first(self.length, other.length),
+            _first(self.batch, other.batch),
+        )
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of the streams of a plan, by name, on one time line. `selectivities` are known shares of the
+    rows that satisfy a condition, by its text in SQL; `horizon` is how many chronons lie ahead,
+    where a window has no end."""
+
+    streams: Mapping[str, StreamStatistics] = field(default_factory=dict)
+    domain: TimeDomain = RAW_TIME
+    selectivities: Mapping[str, float] = field(default_factory=dict)
+    horizon: float | None = None
+
+    @property
+    def second(self) -> float:
+        """How many chronons a second has; on raw time a second is a unit."""
+        return 1_000_000 / self.domain.microseconds if self.domain.microseconds else 1.0
+
+    @property
+    def ahead(self) -> float:
+        if self.horizon is not None:
+            return self.horizon
+        return HORIZON_SECONDS * self.second if self.domain.microseconds else RAW_HORIZON
+
+    def stream(self, name: str) -> StreamStatistics:
+        return self.streams.get(name, StreamStatistics())
+
+    def rate(self, name: str) -> float:
+        """Rows a second."""
+        default = RATE if self.domain.microseconds else 1.0
+        return _known(self.stream(name).rate, default)
+
+    def distance(self, name: str) -> float:
+        """K's d: chronons from the start of one row to that of the next."""
+        return self.second / self.rate(name)
+
+    def batch(self, name: str) -> float:
+        """How many rows come at a time."""
+        by_clock = max(1.0, self.rate(name) * BATCH_SECONDS)
+        return _known(self.stream(name).batch, by_clock if self.domain.microseconds else RAW_BATCH)
+
+    def with_stream(self, name: str, known: StreamStatistics) -> Statistics:
+        return replace(self, streams={**self.streams, name: known})
+
+    def assumed(self, name: str, columns: Schema) -> Iterator[str]:
+        """The defaults that stand in for what is not known of a stream, as WITH would say them."""
+        if self.stream(name).rate is None:
+            yield f"rate = {self.rate(name):g}"
+        for column in columns:
+            unknown = self.stream(name).column(column.name).distinct is None
+            if unknown and column.type != types.BOOLEAN:
+                yield f"distinct({column.name}) = {DISTINCT:g}"
+
+
+def declared(stream: Stream) -> StreamStatistics:
+    """What CREATE STREAM says of a stream. The time of arrival and the columns that order it take a
+    new value with every row."""
+    columns = {name: ColumnStatistics(distinct=value) for name, value in stream.distinct}
+    for name, low, high in stream.ranges:
+        columns[name] = columns.get(name, NOTHING_KNOWN).filled(
+            ColumnStatistics(low=low, high=high)
+        )
+    for name in stream.time:
+        columns[name] = columns.get(name, NOTHING_KNOWN).filled(
+            ColumnStatistics(distinct=float("inf"))
+        )
+    return StreamStatistics(stream.rate, columns, stream.size)
+
+
+def of_streams(streams: Iterable[Stream], domain: TimeDomain) -> Statistics:
+    """What is declared of streams on one time line."""
+    return Statistics({stream.name: declared(stream) for stream in streams}, domain)
+
+
+def width_of(type: pa.DataType) -> float:
+    """Bytes of a value, as operators keep it."""
+    try:
+        return max(1.0, float(type.bit_width) / 8)
+    except ValueError:
+        return TEXT_BYTES
+
+
+def _first(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one
+
+
+def _known(value: float | None, default: float) -> float:
+    return default if value is None else value
