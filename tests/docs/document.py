@@ -1,8 +1,8 @@
 """A document as its blocks.
 
-A block begins with its language and, where it is a file, its name (`csv bids.csv`). A block without a
-language is the output of the block above it; what is neither a program nor an output is `text`. A
-block below a line `*Not run by the tests: …*` is for people alone.
+A block begins with its language and, where it is a file, its name (`csv bids.csv`). A block
+without a language is the output of the block above it; what is neither a program nor an output is
+`text`. A block below a line `*Not run by the tests: …*` is for people alone.
 """
 
 from __future__ import annotations
