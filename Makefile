@@ -11,29 +11,30 @@ test: lint types unit  ## set up, then check style, types and behaviour
 demo: $(VENV)/ready  ## set up, then four continuous queries, live in the terminal
 	$(BIN)/millstream demo
 
-lint: $(VENV)/ready
+lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell README.md ARCHITECTURE.md CHANGELOG.md docs src examples benchmarks tools
 
-types: $(VENV)/ready
+types: $(VENV)/ready-dev
 	$(BIN)/mypy
 
-unit: $(VENV)/ready
+unit: $(VENV)/ready-dev
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup
 
-bench: $(VENV)/ready  ## ratios against DuckDB, Polars and plain Python
+bench: $(VENV)/ready-dev  ## ratios against DuckDB, Polars and plain Python
 	$(BIN)/python -m benchmarks
 
-bench-spark: $(VENV)/ready  ## Millstream on Spark beside Spark's own operators
+bench-spark: $(VENV)/ready-dev  ## Millstream on Spark beside Spark's own operators
 	$(BIN)/python -m benchmarks.spark
 
-$(VENV)/ready: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Millstream needs Python 3.11 or later; set PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	$(BIN)/python -m millstream.spark.java || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,java]'
-	touch $@
+$(VENV)/ready: pyproject.toml tools/set-up
+	@tools/set-up $(PYTHON) $(VENV)
+	@touch $@
+
+$(VENV)/ready-dev: pyproject.toml tools/set-up
+	@tools/set-up $(PYTHON) $(VENV) dev
+	@touch $(VENV)/ready $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info

@@ -34,10 +34,14 @@ def write(folder: Path, statements: str) -> str:
 
 
 def command(
-    *arguments: str, folder: Path, input: bytes | None = None, **environment: str
+    *arguments: str,
+    folder: Path,
+    input: bytes | None = None,
+    program: str | None = None,
+    **environment: str,
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "millstream", *arguments],
+        [*([program] if program else [sys.executable, "-m", "millstream"]), *arguments],
         input=input,
         capture_output=True,
         timeout=300,

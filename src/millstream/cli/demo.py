@@ -6,18 +6,20 @@ come as lines, a few times.
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from millstream.cli.panes import Pane, lines_of, screen_of
+from millstream.cli.panes import Pane, least_height, lines_of, screen_of
 from millstream.cli.progress import progress
 from millstream.cli.reading import UsageError
-from millstream.cli.spark import in_view
 
 if TYPE_CHECKING:
     from millstream.session import Session
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 SPEED = 10  # seconds of the auction house in one of ours
 _LIVE = f"speed => {SPEED}, bids => 40000, auctions => 4000, people => 400"  # for 200 seconds
 _LONGEST = 3600  # seconds
-_REFRESH = 0.25  # seconds
+_TURN = 5  # seconds until other panes take their turn, where there is room for some only
 _PATIENCE = 120.0  # seconds in which every query has answered once
 _REPORTS = 6  # how often a pipe is told
 
@@ -43,7 +45,7 @@ EXCEPT
 SELECT B.bidderID FROM Bid B WINDOW(RANGE 1 MINUTE), Item I WINDOW(RANGE 2 MINUTES)
 WHERE B.itemID = I.id AND I.name LIKE '%coins'
 EMIT CHANGES""",
-    "Average of each seller's last 10 sales": """
+    "Average of sellers' last 10 sales": """
 SELECT seller, AVG(price) AS average, COUNT(*) AS auctions
 FROM (SELECT O.sellerID AS seller, C.closing_price AS price
       FROM ClosedAuction C, OpenAuction O WINDOW(RANGE 1 MINUTE)
@@ -63,32 +65,76 @@ EMIT CHANGES""",
 _NEXT = """
 Each table was the answer of a plain SQL query at that instant. Go on with
 
-  millstream shell {streams}
-                            ask the auction house yourself: \\watch SELECT …
-  millstream run FILE.sql   run a file of statements
-  millstream --help         all commands
+  {program} shell {streams}
+      to ask the auction house yourself: \\watch SELECT …
+  {program} run FILE.sql
+      to run a file of statements
+  {program} --help
+      for all commands
 """
 
 
 def demo(engine: str, seconds: float) -> None:
+    """The time begins when every query has answered once."""
     if not 1 <= seconds <= _LONGEST:
         raise UsageError(f"--seconds is a number from 1 to {_LONGEST}")
+    panes = [Pane(title, text) for title, text in QUERIES.items()]
+    show = _show if sys.stdout.isatty() else _report
+    show(panes, engine, seconds)
+    streams = _near(Path(__file__).with_name("auction.sql"))
+    print(_NEXT.format(program=_program(), streams=streams))
+
+
+class Stage:
+    """What goes on, and since when; or until when."""
+
+    def __init__(self) -> None:
+        self.enter("begins")
+
+    def enter(self, what: str, seconds: float = 0.0) -> None:
+        self._what, self._seconds, self._since = what, seconds, time.monotonic()
+
+    def __str__(self) -> str:
+        past = time.monotonic() - self._since
+        if self._seconds:
+            return f"{max(self._seconds - past, 0):.0f} s {self._what}"
+        return f"{self._what} ({past:.0f} s)" if past >= 1 else self._what
+
+
+# --- the queries ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _started(panes: list[Pane], engine: str, seconds: float, stage: Stage) -> Iterator[None]:
+    """The queries, running; Ctrl-C ends what is done with them."""
     preparing = threading.Thread(target=_compile, daemon=True)
     preparing.start()
-    session = _session(engine, seconds)
-    with progress(lambda: "operators are compiled, once"):
-        preparing.join()
-    with _started(session) as panes, suppress(KeyboardInterrupt):
-        _show(panes, engine, seconds)
-    print(_NEXT.format(streams=resources.files("millstream.cli") / "auction.sql"))
+    session = _session(engine, seconds, stage)
+    stage.enter("operators are compiled, once")
+    preparing.join()
+    stage.enter("the queries begin")
+    with ExitStack() as running:
+        for pane in panes:
+            pane.start(session)
+            running.callback(pane.running.stop)
+        with suppress(KeyboardInterrupt):
+            yield
+        stage.enter("the queries end")
+        for pane in panes:
+            pane.running.stop(0)
 
 
-def _session(engine: str, seconds: float) -> Session:
+def _session(engine: str, seconds: float, stage: Stage) -> Session:
     from millstream.session import Session
-    from millstream.spark.starting import local_spark
 
-    # Each core has processes of its own for every query: two are enough for this little.
-    spark = in_view(lambda: local_spark("local[2, 4]")) if engine == "spark" else None
+    spark = None
+    if engine == "spark":
+        from millstream.cli.spark import started_quietly
+        from millstream.spark.starting import local_spark
+
+        stage.enter("Spark starts")
+        # Each core has processes of its own for every query: two are enough for this little.
+        spark = started_quietly(lambda: local_spark("local[2, 4]"))
     session = Session(engine, spark=spark)
     bids = int((seconds + _PATIENCE) * 200)
     sizes = f"bids => {bids}, auctions => {bids // 10}, people => {bids // 100}"
@@ -106,36 +152,11 @@ def _compile() -> None:
     """Run the queries over a few rows: what is compiled is kept on the disk for all processes."""
     from millstream.session import Session
 
-    session = Session("local")
-    session.sql(_streams("bids => 200"))
-    for text in QUERIES.values():
-        session.sql(text).run()
-
-
-@contextmanager
-def _started(session: Session) -> Iterator[list[Pane]]:
-    panes: list[Pane] = []
-    try:
-        for title, text in QUERIES.items():
-            panes.append(Pane.started(title, session.sql(text)))
-        yield panes
-    finally:
-        for pane in panes:
-            pane.running.stop(0)
-        for pane in panes:
-            pane.running.stop()
-
-
-def _show(panes: list[Pane], engine: str, seconds: float) -> None:
-    if sys.stdout.isatty():
-        _draw(panes, engine, seconds)
-        return
-    with progress(lambda: "the queries begin"):
-        _await_answers(panes)
-    for report in range(_REPORTS):
-        _sleep(panes, seconds / _REPORTS)
-        now = seconds * (report + 1) / _REPORTS
-        print("\n".join(lines_of(panes, f"{engine}, {now:.0f} s")), flush=True)
+    with suppress(Exception):  # what is wrong with them is told when they are started
+        session = Session("local")
+        session.sql(_streams("bids => 200"))
+        for text in QUERIES.values():
+            session.sql(text).run()
 
 
 def _await_answers(panes: list[Pane]) -> None:
@@ -154,22 +175,52 @@ def _sleep(panes: list[Pane], seconds: float) -> None:
         time.sleep(min(left, 0.1))
 
 
-def _draw(panes: list[Pane], engine: str, seconds: float) -> None:
-    """The time begins when every query has answered once."""
-    from rich.console import Console
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def _show(panes: list[Pane], engine: str, seconds: float) -> None:
+    """On a terminal, all of it; at first what is asked, while Spark starts."""
+    from rich.console import Console, Group
     from rich.live import Live
 
     console = Console()
-    begun: float | None = None
-    patience = time.monotonic() + _PATIENCE
-    options: dict[str, Any] = {"console": console, "auto_refresh": False, "screen": True}
-    with Live(**options) as live:
-        while begun is None or time.monotonic() < begun + seconds:
-            now = time.monotonic()
-            if begun is None and (now > patience or all(pane.has_answered for pane in panes)):
-                begun = now
-            state = "begins" if begun is None else f"{begun + seconds - now:.0f} s left"
-            head = f"millstream demo on {engine} · {SPEED} × the clock · {state} · Ctrl-C ends"
-            live.update(screen_of(panes, head, console.height), refresh=True)
-            _sleep(panes, _REFRESH)
-    console.print(screen_of(panes, f"millstream demo on {engine}", 40))
+    stage = Stage()
+
+    def screen() -> Group:
+        head = f"millstream demo on {engine} · {stage} · Ctrl-C ends · {SPEED} × the clock"
+        return screen_of(panes, head, *console.size, turn=int(time.monotonic()) // _TURN)
+
+    with (
+        Live(get_renderable=screen, console=console, screen=True, redirect_stderr=False),
+        _started(panes, engine, seconds, stage),
+    ):
+        _await_answers(panes)
+        stage.enter("left", seconds)
+        _sleep(panes, seconds)
+    height = max(console.height - _NEXT.count("\n"), least_height(len(panes), console.width))
+    console.print(screen_of(panes, f"millstream demo on {engine}", console.width, height))
+
+
+def _report(panes: list[Pane], engine: str, seconds: float) -> None:
+    """In a pipe, lines."""
+    stage = Stage()
+    with ExitStack() as running:
+        with progress(lambda: str(stage)):
+            running.enter_context(_started(panes, engine, seconds, stage))
+            _await_answers(panes)
+        for report in range(_REPORTS):
+            _sleep(panes, seconds / _REPORTS)
+            now = seconds * (report + 1) / _REPORTS
+            print("\n".join(lines_of(panes, f"{engine}, {now:.0f} s")), flush=True)
+
+
+def _program() -> str:
+    """How this program is called from here: that of a virtual environment may not be found."""
+    own = Path(sys.executable).with_name("millstream")
+    if shutil.which("millstream") == str(own) or not own.exists():
+        return "millstream"
+    return _near(own)
+
+
+def _near(path: Path) -> str:
+    return min(str(path), os.path.relpath(path), key=len)

@@ -8,19 +8,24 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-
-from millstream.cli.live import CurrentTable, cell_text, drawn
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    import pyarrow as pa
 
+    from millstream.cli.live import CurrentTable
     from millstream.local.running import Running
     from millstream.local.sinks import GivenBatch
     from millstream.query import Query
+    from millstream.session import Session
 
 _RECENT = 8  # batches over which rates are taken
 _TRIGGER = "300 milliseconds"
+_NARROWEST = 36  # columns of a pane that can be read
+_LOWEST = 8  # lines of one
 
 
 class Mark(NamedTuple):
@@ -32,26 +37,32 @@ class Mark(NamedTuple):
 
 
 class Pane:
-    """A running query with its current table; the sink changes it, the screen reads it."""
+    """A query and, once it answers, its current table; the sink changes it, the screen reads it.
 
+    It is there before Arrow and Spark are loaded.
+    """
+
+    query: Query
     running: Running
+    _current: CurrentTable
 
-    def __init__(self, title: str, query: Query) -> None:
+    def __init__(self, title: str, text: str) -> None:
         self.title = title
-        self.query = query
+        self.text = text.strip()
         self.has_answered = False
         self._state_bytes = 0
-        self._current = CurrentTable.of(query)
         self._lock = threading.Lock()
-        self._marks = deque([Mark(time.monotonic(), 0, 0.0)], maxlen=_RECENT + 1)
+        self._marks = deque([Mark(0.0, 0, 0.0)], maxlen=_RECENT + 1)
 
-    @staticmethod
-    def started(title: str, query: Query) -> Pane:
-        pane = Pane(title, query)
-        pane.running = query.start(pane.give, trigger=_TRIGGER)
-        return pane
+    def start(self, session: Session) -> None:
+        from millstream.cli.live import CurrentTable
 
-    def give(self, table: pa.Table, batch: GivenBatch) -> None:
+        self.query = session.sql(self.text)
+        self._current = CurrentTable.of(self.query)
+        self._marks[0] = Mark(time.monotonic(), 0, 0.0)
+        self.running = self.query.start(self._give, trigger=_TRIGGER)
+
+    def _give(self, table: pa.Table, batch: GivenBatch) -> None:
         running = self.query.running
         with self._lock:
             self._current.apply(table)
@@ -65,38 +76,85 @@ class Pane:
         with self._lock:
             return self._current.rows()
 
-    def health(self) -> str:
-        """Rows in a second, how far it is, what it keeps, how long a batch takes."""
+    def health(self) -> tuple[str, str]:
+        """Rows in a second and how far it is; what it keeps and how long a batch takes."""
         with self._lock:
             first, last, batches = self._marks[0], self._marks[-1], len(self._marks) - 1
         rate = (last.rows - first.rows) / (last.at - first.at) if batches else 0.0
         batch = (last.seconds - first.seconds) / batches if batches else 0.0
         frontier = getattr(self.running.frontier, "strftime", lambda _: "-")("%H:%M:%S")
         return (
-            f"{rate:,.0f} rows/s · frontier {frontier} · state {self._state_bytes / 1024:,.0f} KiB"
-            f" · batch {batch * 1000:,.0f} ms"
+            f"{rate:,.0f} rows/s · frontier {frontier}",
+            f"state {self._state_bytes / 1024:,.0f} KiB · batch {batch * 1000:,.0f} ms",
         )
 
 
-def screen_of(panes: Sequence[Pane], head: str, height: int) -> RenderableType:
-    """Two by two, each with as many rows as there is room for."""
-    from rich.console import Group
-    from rich.panel import Panel
-    from rich.table import Table
-    from rich.text import Text
+# --- on a screen ----------------------------------------------------------------------------------
 
-    most = max((height - 3) // 2 - 7, 3)
+
+def screen_of(panes: Sequence[Pane], head: str, width: int, height: int, turn: int = 0) -> Group:
+    """Side by side and below each other; where there is room for some only, they take turns."""
+    across = _across(width)
+    down = max(min(-(-len(panes) // across), (height - 1) // _LOWEST), 1)
+    start = turn % -(-len(panes) // (across * down)) * across * down
+    lines = max((height - 1) // down, 4)
     grid = Table.grid(expand=True)
-    grid.add_column(ratio=1)
-    grid.add_column(ratio=1)
-    cells = []
-    for pane in panes:
-        table = drawn(pane.query.schema, pane.rows(), most)
-        body = Group(Text(pane.health(), style="dim"), table)
-        cells.append(Panel(body, title=Text(pane.title), title_align="left", height=most + 7))
-    for first in range(0, len(cells), 2):
-        grid.add_row(*cells[first : first + 2])
-    return Group(Text(head, style="bold"), grid)
+    for _ in range(across):
+        grid.add_column(ratio=1)
+    drawn = [_panel(pane, width // across, lines) for pane in panes[start : start + across * down]]
+    for first in range(0, len(drawn), across):
+        grid.add_row(*drawn[first : first + across])
+    return Group(Text(head, style="bold", no_wrap=True, overflow="ellipsis"), grid)
+
+
+def least_height(panes: int, width: int) -> int:
+    """Lines in which there is room for all."""
+    return 1 + -(-panes // _across(width)) * _LOWEST
+
+
+def _across(width: int) -> int:
+    return 2 if width >= 2 * _NARROWEST else 1
+
+
+def _panel(pane: Pane, width: int, height: int) -> Panel:
+    """What is asked, until there is an answer."""
+    inner = width - 4
+    body = (
+        _answer(pane, inner, height - 2)
+        if pane.has_answered
+        else Text(pane.text, style="dim", no_wrap=True, overflow="ellipsis")
+    )
+    return Panel(body, title=Text(pane.title), title_align="left", height=height)
+
+
+def _answer(pane: Pane, width: int, height: int) -> Group:
+    health = " · ".join(pane.health())
+    if len(health) > width:
+        health = "\n".join(pane.health())
+    told = Text(health, style="dim", no_wrap=True, overflow="ellipsis")
+    room = height - 2 - health.count("\n")  # without what is told and the names of columns
+    rows = pane.rows()
+    if not rows:
+        return Group(told, Text("no row holds now", style="dim italic"))
+    shown = rows if len(rows) <= room else rows[: max(room - 1, 1)]
+    more = f"… and {len(rows) - len(shown):,} more" if len(shown) < len(rows) else ""
+    return Group(told, _table(pane.query.schema, shown), Text(more, style="dim"))
+
+
+def _table(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> Table:
+    from millstream.cli.live import cell_text
+    from millstream.display import is_number
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for field in schema:
+        justify = "right" if is_number(field.type) else "left"
+        table.add_column(Text(field.name), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*(Text(cell_text(value)) for value in row))
+    return table
+
+
+# --- in a pipe ------------------------------------------------------------------------------------
 
 
 def lines_of(panes: Sequence[Pane], head: str) -> list[str]:
@@ -107,9 +165,11 @@ def lines_of(panes: Sequence[Pane], head: str) -> list[str]:
         names = pane.query.schema.names
         shown = ["  " + " ".join(map("=".join, _named(names, row))) for row in rows[:3]]
         more = [f"  … and {len(rows) - 3:,} more"] if len(rows) > 3 else []
-        lines += [f"{pane.title} ({pane.health()})", *shown, *more]
+        lines += [f"{pane.title} ({' · '.join(pane.health())})", *shown, *more]
     return lines
 
 
 def _named(names: Sequence[str], row: tuple[Any, ...]) -> list[tuple[str, str]]:
+    from millstream.cli.live import cell_text
+
     return [(name, cell_text(value)) for name, value in zip(names, row, strict=True)]

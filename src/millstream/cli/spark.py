@@ -21,14 +21,15 @@ _GROUP = "millstream"
 
 
 def spark_started(session: Session) -> None:
-    """Start Spark now, if the session runs on it."""
+    """Start Spark now, in view of the user, if the session runs on it."""
     if session.engine == "spark":
-        in_view(lambda: session.spark)
+        with progress(lambda: "Spark starts"):
+            started_quietly(lambda: session.spark)
 
 
-def in_view(start: Callable[[], SparkSession]) -> SparkSession:
-    """Start Spark while the user sees that it does."""
-    with progress(lambda: "Spark starts"), _java_apart() as printed:
+def started_quietly(start: Callable[[], SparkSession]) -> SparkSession:
+    """Spark, whose Java tells its warnings to nobody and its errors in a sentence."""
+    with _java_apart() as printed:
         try:
             spark = start()
             # PySpark's own handler would cancel the batches of all queries, also of those that

