@@ -5,6 +5,7 @@ python -m benchmarks --quick                  everything, on little data
 python -m benchmarks join distinct --size 0.1 --all-forms
 python -m benchmarks flat memory latency      the bounds on our own operators
 python -m benchmarks wins                     who wins when, as G5 and K compare plans
+python -m benchmarks estimates                the cost model against what queries do
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import flat, latency, memory
+from benchmarks import estimates, flat, latency, memory
 from benchmarks.contest import contenders, measure
 from benchmarks.papers import intervals_or_signs, who_wins
 from benchmarks.report import as_json, text
@@ -35,6 +36,7 @@ REPORTS: Mapping[str, Callable[[bool], object]] = {
     "memory": lambda quick: memory.report(),
     "latency": lambda quick: latency.report(),
     "wins": _wins,
+    "estimates": estimates.report,
 }
 
 

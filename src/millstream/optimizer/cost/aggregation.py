@@ -12,16 +12,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from millstream.logical.expressions import AggregateCall, Expression
+from millstream.logical.expressions import AggregateCall, Column, Expression, walk
 from millstream.optimizer.cost.characteristics import (
     INFINITE,
     Characteristics,
     ColumnFacts,
+    occupied,
     product,
 )
 from millstream.optimizer.cost.counting import ever_there, unequal
-from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
+from millstream.optimizer.cost.windows import count_length
 from millstream.optimizer.cost.work import Primitive
 from millstream.optimizer.statistics import width_of
 from millstream.physical.operators.aggregate import Aggregate
@@ -106,6 +108,7 @@ def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) 
     """Eq. 22.6 or `group_steps`, times the chance that the row differs from the one before."""
     (input,) = inputs
     groups = product(facts_of_value(key.expression, input).distinct for key in node.keys)
+    input = _last_rows(node, input, groups)
     live = occupied(groups, input.present) if node.keys else 1.0
     rate, length = _steps(node, input, groups, live)
     signed = node.form is Form.SIGNED
@@ -130,26 +133,41 @@ def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) 
         Primitive.STORE: output.elements * len(node.schema),
     }
     keys = held_keys(live, groups) if node.keys else 1.0
-    return Given(output, work, keys + input.ahead, _bytes(node, input, keys))
+    kept = input.ahead if getattr(node, "last", None) is None else input.present
+    return Given(output, work, keys + kept, _bytes(node, kept, keys))
+
+
+def _last_rows(node: Aggregate, input: Characteristics, groups: float) -> Characteristics:
+    """With a window over counts of its own, the input as that would give it."""
+    last = getattr(node, "last", None)
+    if last is None:
+        return input
+    keys = frozenset(k.expression.key for k in node.keys if isinstance(k.expression, Column))
+    length = count_length(input.distance, float(last.rows), groups)
+    return replace(input, length=length, written=None, paired=keys)
 
 
 def _steps(
     node: Aggregate, input: Characteristics, groups: float, live: float
 ) -> tuple[float, float]:
     """Rows that come, a chronon, and how long they hold."""
-    d, life, g = input.distance, max(input.length, input.granule), input.granule
+    keys = [part.key for k in node.keys for part in walk(k.expression) if isinstance(part, Column)]
+    paired = input.paired is not None and (not keys or set(keys) <= input.paired)
+    # Rows that come together are one event, and so is one that takes the place of an equal one.
+    d = 1 / (input.steps(keys) * (1 - input.following))
+    life, g = max(input.present * d, input.granule), input.granule
     n = groups if node.keys else 1.0
     if not node.keys:
         # There is a row over nothing too: each start and each end may change it.
         moving, born = -math.expm1(-2 * g / d) / g, 0.0
     else:
         moving, born = group_steps(d, life, g, n)
-    if input.paired:
+    if paired:
         moving = -math.expm1(-g / d) / g  # K remark 22.1: a row goes just when another comes
-    rows = life / (n * d)
+    rows = input.present / n
     calls = [changes_value(named.expression, input, rows, g / (n * d)) for named in node.aggregates]
     same = product(1 - chance for chance in calls) if calls else 1.0
-    if input.paired and all(_counts(named.expression) for named in node.aggregates):
+    if paired and all(_counts(named.expression) for named in node.aggregates):
         same = 1.0
     rate = max(moving * (1 - same) + born, 1e-12 / d)
     there = ever_there(rows) if node.keys else 1.0
@@ -182,8 +200,8 @@ def _columns(
     return columns
 
 
-def _bytes(node: Aggregate, input: Characteristics, keys: float) -> float:
+def _bytes(node: Aggregate, kept: float, keys: float) -> float:
     group = GROUP_BYTES + sum(width_of(field.type) for field in node.schema)
     words = 8.0 * sum(1 for named in node.aggregates if not _counts(named.expression))
     group += 2 * words
-    return ROOM * (keys * group + input.ahead * (EVENT_BYTES + words))
+    return ROOM * (keys * group + kept * (EVENT_BYTES + words))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from millstream.optimizer.cost.characteristics import INFINITE, Characteristics
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied
 from millstream.optimizer.cost.counting import unequal
-from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.work import Primitive
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.changes import Changes
@@ -21,9 +21,10 @@ def net_changes(input: Characteristics) -> float:
     """How often the count of some row changes, a chronon: at each start and end, but for equal rows
     that come and go within one granule (`unequal`), and for pieces that follow each other."""
     values, granule = input.distinct_rows(), input.granule
-    moves = granule * input.rate * (1 - input.following) / values
+    steps = input.steps(input.columns) * (1 - input.following)
+    moves = granule * steps / values
     if moves < 1e-9:
-        return 2 * input.rate * (1 - input.following)
+        return 2 * steps
     return values / granule * unequal(moves)
 
 
@@ -36,7 +37,7 @@ def deltas(node: Deltas, inputs: Sequence[Characteristics], model: Model) -> Giv
         written=None,
         fixed=True,
         regular=False,
-        paired=False,
+        paired=None,
         following=0.0,
     )
     return _given(node, input, output)
@@ -51,7 +52,7 @@ def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> G
         written=INFINITE,
         fixed=False,
         regular=False,
-        paired=False,
+        paired=None,
         following=0.0,
     )
     return _given(node, input, output)
@@ -60,7 +61,9 @@ def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> G
 def _given(node: PhysicalPlan, input: Characteristics, output: Characteristics) -> Given:
     """The state is the future alone: ends that lie ahead, and their rows."""
     values = input.distinct_rows()
-    keys = held_keys(occupied(values, input.ahead), values) if input.ahead else 0.0
+    keys = (
+        held_keys(min(input.variety, occupied(values, input.ahead)), values) if input.ahead else 0.0
+    )
     events = 2 * input.elements if input.written != INFINITE else input.elements
     work = {
         Primitive.KEY: input.elements * len(node.schema),

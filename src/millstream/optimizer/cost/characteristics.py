@@ -25,22 +25,43 @@ Key = tuple[str, str]  # qualifier and name of a column
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """`distinct` values; a number or time lies between `low` and `high` where they are known."""
+    """`distinct` values; a number or time lies between `low` and `high` where they are known;
+    `same_as` is another column that always has the same value."""
 
     distinct: float
     width: float = 8.0
     low: float | None = None
     high: float | None = None
+    same_as: Key | None = None
+
+
+@dataclass(frozen=True)
+class Clump:
+    """Rows that come at one instant because one row brings them all: `size` of them on average, in
+    which these columns are the same. It is a `share` of all rows that come so."""
+
+    share: float
+    size: float
+    columns: frozenset[Key]
 
 
 @dataclass(frozen=True)
 class Characteristics:
-    """`fixed`: all rows live equally long, so that they go in the order in which they come.
-    `regular`: they come at equal distances. `paired`: one goes just when another comes (K remark
-    22.1; windows over counts). `following` is the share of rows that begin where an
-    equal one ends: pieces of a row that stays. `written` is how far ahead the end lies that an
-    element comes with: its validity, unless it may be retracted before; INFINITE where each end is
-    an element of its own."""
+    """Beside d, l and g:
+
+    - `fixed`: all rows live equally long, so that they go in the order in which they come.
+    - `regular`: they come at equal distances.
+    - `paired`: one goes just when another comes that agrees in these columns (K remark 22.1, and
+      windows over counts); None if not.
+    - `following`: the share of rows that begin where an equal one ends: pieces of one that stays.
+    - `written`: how far ahead the end lies that an element comes with. That is its validity, unless
+      it may be retracted before; INFINITE where each end is an element of its own.
+    - `lead`: how far ahead its start lies when an element is given.
+    - `different`: how many different rows there are at an instant, where that is known better than
+      from the values of columns.
+    - `clumps`: rows that come together.
+    - `batches`: how many there are, a chronon.
+    """
 
     distance: float
     length: float
@@ -49,10 +70,13 @@ class Characteristics:
     retracted: float = 0.0
     fixed: bool = False
     regular: bool = False
-    paired: bool = False
+    paired: frozenset[Key] | None = None
     following: float = 0.0
     written: float | None = None
-    batches: float = 0.0  # a chronon
+    lead: float = 0.0
+    different: float | None = None
+    clumps: tuple[Clump, ...] = ()
+    batches: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -71,9 +95,23 @@ class Characteristics:
 
     @property
     def ahead(self) -> float:
-        """How many ends that elements came with lie ahead at an instant."""
+        """How many starts and ends that elements came with lie ahead at an instant."""
         written = self.length if self.written is None else self.written
-        return 0.0 if written == INFINITE else self.elements * written
+        ends = 0.0 if written == INFINITE else self.elements * (written + self.lead)
+        return ends + self.elements * self.lead
+
+    @property
+    def variety(self) -> float:
+        """How many different rows there are at an instant."""
+        by_values = occupied(self.distinct_rows(), self.present)
+        return by_values if self.different is None else min(self.different, by_values)
+
+    def steps(self, columns: Iterable[Key] = ()) -> float:
+        """How often rows come, a chronon, if those that come at one instant and agree in these
+        columns count once."""
+        own = frozenset(columns)
+        spared = sum(c.share * (1 - 1 / c.size) for c in self.clumps if own <= c.columns)
+        return self.rate * (1 - spared)
 
     @property
     def width(self) -> float:
@@ -85,7 +123,8 @@ class Characteristics:
 
     def distinct_rows(self) -> float:
         """How many different rows there are in the long run: any combination of values."""
-        return product(column.distinct for column in self.columns.values())
+        own = (c for c in self.columns.values() if c.same_as not in self.columns)
+        return product(column.distinct for column in own)
 
     def with_rate(
         self, rate: float, length: float | None = None, **changes: object
@@ -94,6 +133,18 @@ class Characteristics:
         rate = max(rate, 1e-300)
         length = self.length if length is None else length
         return replace(self, distance=1 / rate, length=length, **changes)  # type: ignore[arg-type]
+
+
+def occupied(places: float, balls: float) -> float:
+    """How many of so many places have a ball when balls fall by chance (Cardenas): n(1 - e^(-b/n)),
+    the limit of n(1 - (1 - 1/n)^b) for streams whose rows come by chance.
+
+    >>> round(occupied(50, 1000), 1), round(occupied(1e9, 1000), 1)
+    (50.0, 1000.0)
+    """
+    if places <= 0 or balls <= 0:
+        return 0.0
+    return -places * math.expm1(-balls / places)
 
 
 def product(values: Iterable[float]) -> float:

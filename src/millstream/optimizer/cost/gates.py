@@ -12,8 +12,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from millstream.logical.expressions import Expression
-from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, facts_of, product
+from millstream.logical.expressions import Column, Expression
+from millstream.optimizer.cost.characteristics import (
+    INFINITE,
+    Characteristics,
+    Clump,
+    facts_of,
+    product,
+)
 from millstream.optimizer.cost.counting import ever_there
 from millstream.optimizer.cost.joins import join
 from millstream.optimizer.cost.model import ROOM, Given, Model, joined_columns
@@ -62,6 +68,8 @@ def semi_join(node: SemiJoin, inputs: Sequence[Characteristics], model: Model) -
     left, right = inputs
     passed = _passing(node.inputs, node.keys, node.condition, inputs, 0, node.anti, model)
     output = _passed(left, passed, node.form is Form.SIGNED, left.batches + right.batches)
+    if node.condition is None:
+        output = replace(output, clumps=_swinging(node.keys, left, passed))
     rows, size = _gate_state(left, right)
     work = _gate_work(left, right, len(node.keys), len(node.left.schema), output)
     if node.condition is not None:
@@ -92,6 +100,8 @@ def outer_join(node: OuterJoin, inputs: Sequence[Characteristics], model: Model)
     output = replace(
         pairs.output.with_rate(rate, sum(part.present for part in parts) / rate),
         columns=facts_of(node.schema, pairs.output.columns),
+        different=None,
+        clumps=(),
         retracted=sum(part.retracted * part.rate for part in parts) / rate,
         written=sum(part.ahead for part in written) / max(sum(p.elements for p in parts), 1e-300)
         if written
@@ -138,10 +148,18 @@ def _passed(own: Characteristics, passed: Passing, hybrid: bool, batches: float)
         written=written if hybrid else None,
         fixed=False,
         regular=False,
-        paired=False,
+        paired=None,
         following=0.0,
         batches=batches,
     )
+
+
+def _swinging(keys: Sequence[JoinKey], left: Characteristics, passed: Passing) -> tuple[Clump, ...]:
+    """Rows of one key begin to pass together when it gets its first partner."""
+    each = left.present / product(facts_of_value(key.left, left).distinct for key in keys)
+    columns = frozenset(key.left.key for key in keys if isinstance(key.left, Column))
+    size = each / ever_there(each) if each > 1e-9 else 1.0
+    return (Clump(passed.stopped / max(passed.begun, 1e-300), size, columns),)
 
 
 def _remaining(own: Characteristics, passed: Passing) -> float:

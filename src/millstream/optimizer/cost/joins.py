@@ -9,10 +9,12 @@ from millstream.logical.expressions import Column, Expression
 from millstream.optimizer.cost.characteristics import (
     INFINITE,
     Characteristics,
+    Clump,
     ColumnFacts,
     Key,
     product,
 )
+from millstream.optimizer.cost.counting import ever_there
 from millstream.optimizer.cost.model import ROOM, Given, Model, joined_columns
 from millstream.optimizer.cost.selectivity import (
     equality,
@@ -39,8 +41,8 @@ def product_distance_length(d1: float, l1: float, d2: float, l2: float) -> tuple
 
 
 def side_rows(d: float, life: float, expiry: float) -> float:
-    """K eq. 22.18 for one side: l/d rows, and half of what comes from one expiry to the next. For
-    K that is when a row of the other side comes; for us, when a batch of it does."""
+    """K eq. 22.18 for one side: l/d rows, and half of what comes from one expiry to the next; K's
+    eager expiry is whenever a row of the other side comes."""
     return life / d + expiry / (2 * d)
 
 
@@ -65,12 +67,19 @@ def join(node: Join, inputs: Sequence[Characteristics], model: Model) -> Given:
         columns,
         pair_retractions(left, right),
         written=pair_end(left, right),
+        different=left.variety * right.variety * keyed,
+        clumps=pair_clumps(node, inputs, keyed),
         batches=left.batches + right.batches,
     ).with_rate(met)
     rest = 1.0
     if node.condition is not None:
         rest, columns_left = filtered(node.condition, output, model)
-        output = output.with_rate(met * rest, columns=columns_left)
+        output = output.with_rate(
+            met * rest,
+            columns=columns_left,
+            different=left.variety * right.variety * keyed * rest,
+            clumps=pair_clumps(node, inputs, keyed * rest),
+        )
     twice = 1 + output.retracted
     work = together(
         *(
@@ -101,11 +110,13 @@ def key_selectivity(
 
 
 def narrow(key: JoinKey, columns: dict[Key, ColumnFacts]) -> None:
-    """Columns that are equal have the values that both had."""
+    """Columns that are equal have the values that both had, and one tells the other."""
     sides = [side.key for side in (key.left, key.right) if isinstance(side, Column)]
     least = min((columns[side].distinct for side in sides), default=1.0)
     for side in sides:
         columns[side] = replace(columns[side], distinct=least)
+    if len(sides) == 2:
+        columns[sides[1]] = replace(columns[sides[1]], same_as=sides[0])
 
 
 def pair_retractions(left: Characteristics, right: Characteristics) -> float:
@@ -114,6 +125,22 @@ def pair_retractions(left: Characteristics, right: Characteristics) -> float:
     left side whose rows are all retracted, and l₁/(d₁·d₂) for such a right side."""
     both = left.length + right.length
     return (left.retracted * right.length + right.retracted * left.length) / both
+
+
+def pair_clumps(node: Join, inputs: Sequence[Characteristics], share: float) -> tuple[Clump, ...]:
+    """A row that comes brings its pairs with all that it meets, m/(1 - e^(-m)) of them if there are
+    any; in all of them its own columns are the same, and those that are equal to them."""
+    both = inputs[0].length + inputs[1].length
+    sides = [side for key in node.keys for side in (key.left, key.right)]
+    equal = {side.key for side in sides if isinstance(side, Column)}
+    found = []
+    for port, side in enumerate(node.inputs):
+        other = inputs[1 - port]
+        met = other.present * share
+        own = frozenset(field.key for field in side.schema) | equal
+        size = met / ever_there(met) if met > 1e-9 else 1.0
+        found.append(Clump(other.length / both, size, own))
+    return tuple(found)
 
 
 def pair_end(left: Characteristics, right: Characteristics) -> float | None:
@@ -130,9 +157,9 @@ def pair_end(left: Characteristics, right: Characteristics) -> float | None:
 
 
 def area_rows(choice: AreaChoice, side: Characteristics, other: Characteristics) -> float:
-    """The rows of an area: expiry waits for a batch of the other side, or longer if it is lazy."""
-    between = 1 / other.batches if other.batches else other.distance
-    return side_rows(side.distance, side.length, max(between, choice.lazy))
+    """The rows of an area; one that is lazy waits longer for its expiry."""
+    waits = max(other.distance, float(choice.lazy))
+    return side_rows(side.distance, side.length + side.lead, waits)
 
 
 def element_bytes(choice: AreaChoice, side: PhysicalPlan, given: Characteristics) -> float:

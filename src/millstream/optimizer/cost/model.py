@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -49,18 +48,6 @@ def held_keys(live: float, distinct: float) -> float:
     only when there are half as many of them, and 1,024 more."""
     most = live * (1 + FORGOTTEN) + AT_LEAST
     return distinct if distinct <= most else (live + most) / 2
-
-
-def occupied(places: float, balls: float) -> float:
-    """How many of so many places have a ball when balls fall by chance (Cardenas): n(1 - e^(-b/n)),
-    the limit of n(1 - (1 - 1/n)^b) for streams whose rows come by chance.
-
-    >>> round(occupied(50, 1000), 1), round(occupied(1e9, 1000), 1)
-    (50.0, 1000.0)
-    """
-    if places <= 0 or balls <= 0:
-        return 0.0
-    return -places * math.expm1(-balls / places)
 
 
 def joined_columns(

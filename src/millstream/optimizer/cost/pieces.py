@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from millstream.optimizer.cost.characteristics import INFINITE, Characteristics
-from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.work import Primitive
 from millstream.physical.operators.coalesce import Coalesce
 from millstream.physical.operators.cut import Cut
@@ -33,7 +33,7 @@ def split(node: Split, inputs: Sequence[Characteristics], model: Model) -> Given
         written=None,
         fixed=True,
         regular=False,
-        paired=False,
+        paired=None,
         following=0.0,
     )
     events = 2 * input.elements if input.written != INFINITE else input.elements
@@ -60,7 +60,7 @@ def cut(node: Cut, inputs: Sequence[Characteristics], model: Model) -> Given:
         length=piece,
         fixed=False,
         regular=False,
-        paired=False,
+        paired=None,
         following=share,
     )
     rows = max(input.present - input.rate * length, 0.0)
@@ -86,7 +86,7 @@ def coalesce(node: Coalesce, inputs: Sequence[Characteristics], model: Model) ->
         following=0.0,
         fixed=False,
         regular=False,
-        paired=False,
+        paired=None,
     )
     rows = output.present
     work = {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,9 +12,10 @@ import numpy as np
 from millstream.optimizer.cost.characteristics import (
     INFINITE,
     Characteristics,
+    occupied,
 )
 from millstream.optimizer.cost.counting import Floats, Level, ever_there, level_changes, unequal
-from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.work import Primitive
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.pointwise import Form, Function, Pointwise
@@ -47,12 +49,13 @@ def distinct_rate_length(
 
     Where all live equally long each row lengthens what is there, so that d' = d, but for equal rows
     of one granule. Where they do not, a row adds something only if it outlives all equal ones that
-    are there: of k rows one does, so (1 - e^(-ρ))/ρ of them on average.
+    are there. Pairs of two windows live anything up to the shorter one with the same chance; then
+    ∫₀¹ e^(-ρu²) du = ½·√(π/ρ)·erf(√ρ) of them do.
     """
     load = life / (n * d)
     rate = occupied(n, g / d) / g
     if not fixed:
-        rate *= ever_there(load) / load if load > 0 else 1.0
+        rate *= 0.5 * math.sqrt(math.pi / load) * math.erf(math.sqrt(load)) if load > 0 else 1.0
     return rate, n * ever_there(load) / rate
 
 
@@ -66,13 +69,16 @@ def distinct(node: Distinct, inputs: Sequence[Characteristics], model: Model) ->
     rate, length = distinct_rate_length(
         input.distance, input.length, input.granule, values, input.fixed
     )
-    live = occupied(values, input.present)
+    live = input.variety
     load = input.present / values
     output = replace(
         input.with_rate(rate, length),
+        lead=max(input.lead, input.length - length),
+        different=live,
+        clumps=(),
         fixed=False,
         regular=False,
-        paired=False,
+        paired=None,
         following=ever_there(load),
     )
     work = {
@@ -98,6 +104,9 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
     domain = max(values)
     moves = granule * changing / (2 * domain)
     rate = domain / granule * unequal(moves) / 2 if moves > 1e-9 else changing / 2
+    if len(inputs) == 1 and node.function is Function.IDENTITY:
+        # Equal rows that come at one instant are one element, but they may go at several.
+        rate = min(rate, 2 * left.steps(left.columns))
     signed = node.form is Form.SIGNED
     own = zip(node.schema, left.columns.values(), strict=True)
     columns = {field.key: facts for field, facts in own}
@@ -118,7 +127,7 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
         Primitive.STORE: output.elements * len(node.schema),
         Primitive.PASS: output.elements,
     }
-    live = occupied(domain, sum(input.present for input in inputs))
+    live = min(sum(i.variety for i in inputs), occupied(domain, sum(i.present for i in inputs)))
     keys, ahead = held_keys(live, domain), sum(input.ahead for input in inputs)
     size = keys * (KEY_BYTES + left.width) + ahead * EVENT_BYTES
     return Given(output, work, keys + ahead, ROOM * size)

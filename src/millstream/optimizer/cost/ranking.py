@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from millstream.logical.expressions import Column
-from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, product
-from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys, occupied
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied, product
+from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
 from millstream.optimizer.cost.work import Primitive
 from millstream.physical.operator import Pattern
@@ -48,7 +48,7 @@ def top_n(node: TopN, inputs: Sequence[Characteristics], model: Model) -> Given:
         batches=input.batches,
     ).with_rate(max(rate, 1e-300), present / max(rate, 1e-300))
     sifts = node.input.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not node.keys
-    kept = contenders(input.present, limit) if sifts else input.present
+    kept = _sifted(input, limit) if sifts else input.present
     share = kept / input.present if input.present else 1.0
     parts = sum(parts_of(sort.expression) for sort in node.order)
     events = input.elements * share * (1.0 if input.written == INFINITE else 2.0)
@@ -63,6 +63,14 @@ def top_n(node: TopN, inputs: Sequence[Characteristics], model: Model) -> Given:
     keys = held_keys(min(kept, occupied(values, input.present)), values)
     ahead = kept if input.written != INFINITE else 0.0
     return Given(output, work, keys + ahead, ROOM * keys * (RANKED_BYTES + input.width))
+
+
+def _sifted(input: Characteristics, limit: float) -> float:
+    """Rows are sifted batch by batch, up to 1,024 at a time."""
+    together = min(input.rate / input.batches, 1024.0) if input.batches else 1.0
+    if together <= limit:
+        return input.present
+    return input.present * contenders(together, limit) / together
 
 
 def _latest_first(node: TopN) -> bool:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from millstream.logical.expressions import Column, walk
 from millstream.logical.plan import ARRIVAL
 from millstream.logical.time import INFINITY
 from millstream.optimizer.cost.characteristics import (
@@ -89,7 +90,9 @@ def filter(node: Filter, inputs: Sequence[Characteristics], model: Model) -> Giv
         distance=distance,
         columns=columns,
         regular=input.regular and share >= 1,
-        paired=input.paired and share >= 1,
+        paired=input.paired if share >= 1 else None,
+        different=None if input.different is None else input.different * share,
+        clumps=tuple(replace(c, size=1 + (c.size - 1) * share) for c in input.clumps),
     )
     work = {
         Primitive.EXPRESSION: input.elements * parts_of(node.predicate),
@@ -103,9 +106,23 @@ def map(node: Map, inputs: Sequence[Characteristics], model: Model) -> Given:
     (input,) = inputs
     columns = {n.field.key: facts_of_value(n.expression, input) for n in node.outputs}
     parts = sum(parts_of(named.expression) for named in node.outputs)
-    output = replace(input, columns=columns)
+    output = replace(
+        input,
+        columns=columns,
+        paired=None if input.paired is None else _agreeing(node, input.paired),
+        clumps=tuple(replace(c, columns=_agreeing(node, c.columns)) for c in input.clumps),
+    )
     work = {Primitive.EXPRESSION: input.elements * parts, Primitive.PASS: output.elements}
     return Given(output, work)
+
+
+def _agreeing(node: Map, columns: frozenset[Key]) -> frozenset[Key]:
+    """The outputs that are the same in rows which agree in these columns."""
+    return frozenset(
+        named.field.key
+        for named in node.outputs
+        if {part.key for part in walk(named.expression) if isinstance(part, Column)} <= columns
+    )
 
 
 def union(node: Union, inputs: Sequence[Characteristics], model: Model) -> Given:
@@ -154,7 +171,8 @@ def time_window(node: TimeWindow, inputs: Sequence[Characteristics], model: Mode
         fixed=True,
         following=0.0,
         regular=input.regular and node.slide == node.granule,
-        paired=input.regular and _divides(input.distance, size),
+        paired=frozenset() if input.regular and _divides(input.distance, size) else None,
+        lead=(node.slide - node.granule) / 2,
     )
     return Given(output, {Primitive.PASS: input.elements})
 
@@ -172,6 +190,12 @@ def granularity(node: Granularity, inputs: Sequence[Characteristics], model: Mod
         return Given(input, {Primitive.PASS: 2 * input.elements})
     distance, length = granularity_distance_length(input.distance, input.length, granule)
     output = replace(
-        input, distance=distance, length=length, granule=granule, regular=False, paired=False
+        input,
+        distance=distance,
+        length=length,
+        granule=granule,
+        regular=False,
+        paired=None,
+        lead=granule / 2,
     )
     return Given(output, {Primitive.PASS: 2 * input.elements})

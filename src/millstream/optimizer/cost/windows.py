@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from millstream.logical.expressions import Column, Expression
 from millstream.logical.time import INFINITY
-from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, product
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, Key, product
 from millstream.optimizer.cost.model import ROOM, Given, Model
 from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
 from millstream.optimizer.cost.work import Primitive
@@ -21,9 +22,14 @@ def count_length(d: float, rows: float, partitions: float = 1.0) -> float:
     return partitions * rows * d
 
 
+def _columns(keys: Sequence[Expression]) -> frozenset[Key]:
+    return frozenset(key.key for key in keys if isinstance(key, Column))
+
+
 def count_window(node: CountWindow, inputs: Sequence[Characteristics], model: Model) -> Given:
     """K eq. 22.11, 22.12 and 22.49 to 22.56. With a slide of m, rows wait for it, m/2 of each
-    partition on average; where m is larger than the window, only N of m rows are ever in it."""
+    partition on average; where m is larger than the window, only N of m rows are ever in it. The
+    places of rows that go with a batch are free when it has been read."""
     (input,) = inputs
     partitions = product(facts_of_value(key, input).distinct for key in node.keys)
     arrived = model.statistics.ahead / (input.distance * partitions)  # of each partition
@@ -39,15 +45,16 @@ def count_window(node: CountWindow, inputs: Sequence[Characteristics], model: Mo
     output = Characteristics(
         1.0,
         min(length, model.statistics.ahead),
-        input.granule,
+        max(input.granule, (node.slide - 1) * input.distance * partitions),
         input.columns,
         1.0 if signed else 0.0,
         fixed=not node.keys and not signed,
-        paired=not unbounded,
+        paired=None if unbounded else _columns(node.keys),
         written=INFINITE if signed or unbounded else None,
         batches=input.batches,
     ).with_rate(input.rate * shown)
     rows = (0.0 if unbounded else partitions * size) + partitions * (node.slide - 1) / 2
+    rows += output.rate / input.batches if input.batches and not unbounded else 0.0
     parts = sum(parts_of(part) for part in (*node.keys, *node.order))
     work = {
         Primitive.EXPRESSION: input.elements * parts,

@@ -1,0 +1,211 @@
+"""What the cost model says of queries, against what they do.
+
+    python -m benchmarks estimates
+
+Streams of known rates, whose rows come by chance, go through the operators of each query; once its
+windows are full, the rows that it gives, the rows of state and the processor time are measured, and
+set against the estimates. The model knows what a look at the rows tells (`sampled`), no more.
+Estimates become worse with the height of a plan (K §24.4), so errors are also printed by height.
+"""
+
+from __future__ import annotations
+
+import statistics as numbers
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import millstream as ms
+from millstream.catalog import Stream
+from millstream.local.bounded import source_batch
+from millstream.local.graph import Graph
+from millstream.names import Name
+from millstream.optimizer.cost import Estimates, estimate, known_constants
+from millstream.optimizer.sampling import sampled, span_of
+from millstream.optimizer.statistics import Statistics
+from millstream.physical.operator import Context, PhysicalPlan
+from millstream.records import Records, records_of
+
+SECOND = 1_000_000
+SLICE = SECOND // 10  # what comes within it is a batch
+RATES = {"A": 2000, "B": 1000, "C": 500}  # rows a second
+
+QUERIES = {
+    name.strip(): text.split(";")[0]
+    for name, _, text in (
+        part.partition("\n")
+        for part in Path(__file__).with_suffix(".sql").read_text().split("-- name:")[1:]
+    )
+}
+
+
+@lru_cache
+def streams(seconds: int) -> dict[str, pa.Table]:
+    """A, B and C by chance, R at equal distances; k has 100 values, u 10,000, v 1,000, x any."""
+    made = {}
+    for seed, (name, rate) in enumerate({**RATES, "R": 1000}.items()):
+        random = np.random.default_rng(seed)
+        rows = rate * seconds
+        times = np.sort(random.integers(0, seconds * SECOND, rows))
+        if name == "R":
+            times = np.arange(rows) * (SECOND // rate)
+        made[name] = pa.table(
+            {
+                "t": times,
+                "k": random.integers(0, 100, rows),
+                "u": random.integers(0, 10_000, rows),
+                "v": random.integers(0, 1000, rows),
+                "x": random.random(rows),
+            }
+        )
+    return made
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A second's rows out and processor time, and the rows of state on average."""
+
+    rate: float
+    rows: float
+    seconds: float
+    by_operator: Mapping[int, tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    name: str
+    height: int
+    estimates: Estimates
+    measured: Measured
+
+    @property
+    def rate(self) -> float:
+        return self.estimates.output.elements * self.estimates.statistics.second
+
+    def error(self, estimated: float, measured: float) -> float | None:
+        """Relative; None where there is too little to tell."""
+        return None if measured < 1 else abs(estimated - measured) / measured
+
+    @property
+    def rate_error(self) -> float | None:
+        return self.error(self.rate, self.measured.rate)
+
+    @property
+    def rows_error(self) -> float | None:
+        return self.error(self.estimates.rows, self.measured.rows)
+
+    @property
+    def cpu_error(self) -> float | None:
+        return abs(self.estimates.share - self.measured.seconds) / self.measured.seconds
+
+
+def planned(sql: str, seconds: int) -> tuple[PhysicalPlan, Statistics, dict[str, Records]]:
+    session = ms.Session(engine="local")
+    for name, table in streams(seconds).items():
+        session.stream(name, table, time="t", unit="MICROSECONDS")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        query = session.sql(sql)
+    used = session.catalog.queries[-1].depends_on
+    known, records = {}, {}
+    for name in used:
+        stream = session.catalog.stream(Name(name, quoted=True))
+        assert isinstance(stream, Stream)
+        records[name] = records_of(stream, streams(seconds)[name])
+        known[name] = sampled(stream, records[name], len(records[name]) * SLICE / SECOND / seconds)
+    told = Statistics(known, query.plan.domain, horizon=span_of(records))
+    return query.physical_plan, told, records
+
+
+def measure(plan: PhysicalPlan, records: Mapping[str, Records], warm: int, end: int) -> Measured:
+    """From when windows are full until the end, in chronons."""
+    graph = Graph(plan, Context(), lambda batch: batch.gathered())
+    for until in range(SLICE, warm + 1, SLICE):
+        _push(graph, records, until)
+    before = {id(v): (v.rows_out, v.seconds) for v in graph.vertices}
+    state = dict.fromkeys(before, 0.0)
+    spent = 0.0
+    slices = range(warm + SLICE, end + 1, SLICE)
+    for until in slices:
+        start = time.process_time()
+        _push(graph, records, until)
+        spent += time.process_time() - start
+        for vertex in graph.vertices:
+            state[id(vertex)] += vertex.operator.rows / len(slices)
+    span = (end - warm) / SECOND
+    by_operator = {
+        id(v.node): (
+            (v.rows_out - before[id(v)][0]) / span,
+            state[id(v)],
+            (v.seconds - before[id(v)][1]) / span,
+        )
+        for v in graph.vertices
+    }
+    return Measured(by_operator[id(plan)][0], sum(state.values()), spent / span, by_operator)
+
+
+def _push(graph: Graph, records: Mapping[str, Records], until: int) -> None:
+    """What comes in one slice of time."""
+    for name, vertices in graph.sources.items():
+        first, last = np.searchsorted(records[name].start, [until - SLICE, until])
+        rows = records[name].slice(int(first), int(last))
+        for vertex in vertices:
+            graph.push(vertex, source_batch(vertex.node, rows, int(first), until))
+
+
+def height(plan: PhysicalPlan) -> int:
+    return 1 + max(map(height, plan.inputs), default=0)
+
+
+def compare(seconds: int, names: Sequence[str] = ()) -> Iterator[Comparison]:
+    constants = known_constants()
+    for name, sql in QUERIES.items():
+        if names and name not in names:
+            continue
+        plan, known, records = planned(sql, seconds)
+        measure(plan, records, 2 * SLICE, 4 * SLICE)  # compiles what it needs
+        found = measure(plan, records, 11 * SECOND, seconds * SECOND)
+        yield Comparison(name, height(plan), estimate(plan, known, constants), found)
+
+
+def report(quick: bool = False) -> None:
+    print(_line("query", "height", *("measured", "estimate", "error") * 3))
+    print(_line("", "", "rows/s", "", "", "state", "", "", "processor", "", ""))
+    done = []
+    for each in compare(16 if quick else 31):
+        done.append(each)
+        found = each.measured
+        rates = f"{found.rate:,.1f}", f"{each.rate:,.1f}", _share(each.rate_error)
+        rows = f"{found.rows:,.0f}", f"{each.estimates.rows:,.0f}", _share(each.rows_error)
+        cpu = f"{found.seconds:.2%}", f"{each.estimates.share:.2%}", _share(each.cpu_error)
+        print(_line(each.name, str(each.height), *rates, *rows, *cpu), flush=True)
+    print()
+    for tall in sorted({each.height for each in done}):
+        _tell(f"height {tall}", [each for each in done if each.height == tall])
+    _tell("all", done)
+
+
+def _line(name: str, *cells: str) -> str:
+    return f"{name:<24}{cells[0]:>7}" + "".join(f"{cell:>11}" for cell in cells[1:])
+
+
+def _tell(title: str, some: Sequence[Comparison]) -> None:
+    errors = [
+        [error for error in (getattr(each, kind) for each in some) if error is not None]
+        for kind in ("rate_error", "rows_error", "cpu_error")
+    ]
+    rate, rows, cpu = (numbers.fmean(each) if each else 0.0 for each in errors)
+    print(
+        f"{title:<26}{len(some):>3} queries   mean error: "
+        f"rate {rate:.1%}, rows of state {rows:.1%}, processor {cpu:.1%}"
+    )
+
+
+def _share(error: float | None) -> str:
+    return "" if error is None else f"{error:.1%}"

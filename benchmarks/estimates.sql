@@ -1,0 +1,208 @@
+-- Queries whose estimates are compared with what they do; see estimates.py.
+
+-- Filters and maps.
+
+-- name: filter =
+SELECT k FROM A WHERE k = 7;
+
+-- name: filter <
+SELECT v FROM A WHERE v < 100;
+
+-- name: filter and
+SELECT v FROM A WHERE v >= 200 AND v < 700 AND k <> 3;
+
+-- name: filter or
+SELECT v FROM A WHERE v < 100 OR k = 3;
+
+-- name: filter in
+SELECT v FROM A WHERE k IN (1, 2, 3, 4);
+
+-- name: map
+SELECT v * 2 + 1 AS w, x / 2 AS y FROM A;
+
+-- name: union
+SELECT k FROM A UNION ALL SELECT k FROM B;
+
+-- Windows, changes, granularity.
+
+-- name: window
+SELECT v FROM A WINDOW(RANGE 5 SECONDS);
+
+-- name: window, changes
+SELECT v, u FROM A WINDOW(RANGE 5 SECONDS) EMIT CHANGES;
+
+-- name: slide
+SELECT v FROM A WINDOW(RANGE 4 SECONDS SLIDE 1 SECOND);
+
+-- name: istream
+SELECT ISTREAM(k) FROM A WINDOW(RANGE 3 SECONDS);
+
+-- name: rows
+SELECT v FROM A WINDOW(ROWS 2000) EMIT CHANGES;
+
+-- name: rows by key
+SELECT v FROM A WINDOW(PARTITION BY k ROWS 20) EMIT CHANGES;
+
+-- name: rows, slide
+SELECT v FROM A WINDOW(ROWS 1000 SLIDE 100) EMIT CHANGES;
+
+-- Joins.
+
+-- name: join k
+SELECT A.v, B.v AS w FROM A WINDOW(RANGE 2 SECONDS), B WINDOW(RANGE 2 SECONDS) WHERE A.k = B.k;
+
+-- name: join u
+SELECT A.v, B.v AS w FROM A WINDOW(RANGE 10 SECONDS), B WINDOW(RANGE 5 SECONDS) WHERE A.u = B.u;
+
+-- name: join now
+SELECT A.v, B.v AS w FROM A, B WINDOW(RANGE 5 SECONDS) WHERE A.k = B.k;
+
+-- name: join u, filter
+SELECT A.v FROM A WINDOW(RANGE 10 SECONDS), B WINDOW(RANGE 10 SECONDS) WHERE A.u = B.u AND A.v <
+    300;
+
+-- name: join u, rest
+SELECT A.v FROM A WINDOW(RANGE 5 SECONDS), B WINDOW(RANGE 5 SECONDS) WHERE A.k = B.k AND A.v <
+    B.v;
+
+-- name: join three
+SELECT A.v FROM A WINDOW(RANGE 4 SECONDS), B WINDOW(RANGE 4 SECONDS), C WINDOW(RANGE 4 SECONDS)
+    WHERE A.u = B.u AND B.k = C.k;
+
+-- name: join three u
+SELECT A.v FROM A WINDOW(RANGE 5 SECONDS), B WINDOW(RANGE 5 SECONDS), C WINDOW(RANGE 5 SECONDS)
+    WHERE A.k = B.k AND B.u = C.u;
+
+-- name: join rows
+SELECT A.v FROM A WINDOW(ROWS 1000), B WINDOW(ROWS 1000) WHERE A.k = B.k;
+
+-- name: join rows, time
+SELECT A.v FROM A WINDOW(ROWS 1000), B WINDOW(RANGE 2 SECONDS) WHERE A.u = B.u;
+
+-- Semi, anti and outer joins.
+
+-- name: semi join
+SELECT v FROM A WINDOW(RANGE 5 SECONDS) WHERE EXISTS (SELECT 1 FROM B WINDOW(RANGE 5 SECONDS)
+    WHERE B.u = A.u);
+
+-- name: anti join
+SELECT v FROM A WINDOW(RANGE 5 SECONDS) WHERE NOT EXISTS (SELECT 1 FROM B WINDOW(RANGE 5
+    SECONDS) WHERE B.u = A.u);
+
+-- name: anti join k
+SELECT v FROM A WINDOW(RANGE 1 SECOND) WHERE NOT EXISTS (SELECT 1 FROM C WINDOW(RANGE 200
+    MILLISECONDS) WHERE C.k = A.k);
+
+-- name: left join
+SELECT A.v, B.v AS w FROM A WINDOW(RANGE 2 SECONDS) LEFT JOIN B WINDOW(RANGE 2 SECONDS) ON A.u =
+    B.u;
+
+-- name: full join
+SELECT A.v, B.v AS w FROM A WINDOW(RANGE 2 SECONDS) FULL JOIN B WINDOW(RANGE 2 SECONDS) ON A.u =
+    B.u;
+
+-- Aggregates.
+
+-- name: count
+SELECT COUNT(*) AS n FROM A WINDOW(RANGE 5 SECONDS);
+
+-- name: sum
+SELECT SUM(v) AS s FROM A WINDOW(RANGE 5 SECONDS);
+
+-- name: max
+SELECT MAX(x) AS m FROM A WINDOW(RANGE 5 SECONDS);
+
+-- name: max of few
+SELECT MAX(k) AS m FROM C WINDOW(RANGE 100 MILLISECONDS);
+
+-- name: count by k
+SELECT k, COUNT(*) AS n FROM A WINDOW(RANGE 5 SECONDS) GROUP BY k;
+
+-- name: sum by u
+SELECT u, SUM(v) AS s FROM A WINDOW(RANGE 5 SECONDS) GROUP BY u;
+
+-- name: avg by u
+SELECT u, AVG(x) AS s, COUNT(*) AS n FROM B WINDOW(RANGE 5 SECONDS) GROUP BY u EMIT CHANGES;
+
+-- name: max by k
+SELECT k, MAX(x) AS m FROM A WINDOW(RANGE 5 SECONDS) GROUP BY k;
+
+-- name: sum of rows
+SELECT SUM(v) AS s FROM A WINDOW(ROWS 1000);
+
+-- name: count by rows
+SELECT k, COUNT(*) AS n FROM A WINDOW(ROWS 1000) GROUP BY k;
+
+-- name: sum, granularity
+SELECT SUM(v) AS s FROM A WINDOW(RANGE 5 SECONDS) GRANULARITY(100 MILLISECONDS);
+
+-- name: count by k, granularity
+SELECT k, COUNT(*) AS n FROM A WINDOW(RANGE 5 SECONDS) GRANULARITY(100 MILLISECONDS) GROUP BY k;
+
+-- name: count, slide
+SELECT k, COUNT(*) AS n FROM A WINDOW(RANGE 4 SECONDS SLIDE 1 SECOND) GROUP BY k;
+
+-- name: count of regular rows
+SELECT SUM(v) AS n FROM R WINDOW(RANGE 2 SECONDS);
+
+-- Distinct and its kin.
+
+-- name: distinct k
+SELECT DISTINCT k FROM A WINDOW(RANGE 5 SECONDS);
+
+-- name: distinct u
+SELECT DISTINCT u FROM A WINDOW(RANGE 5 SECONDS);
+
+-- name: distinct rows
+SELECT DISTINCT u FROM A WINDOW(ROWS 5000);
+
+-- name: except
+SELECT u FROM A WINDOW(RANGE 5 SECONDS) EXCEPT SELECT u FROM B WINDOW(RANGE 5 SECONDS);
+
+-- name: except all
+SELECT u FROM A WINDOW(RANGE 5 SECONDS) EXCEPT ALL SELECT u FROM B WINDOW(RANGE 5 SECONDS);
+
+-- name: intersect
+SELECT u FROM A WINDOW(RANGE 5 SECONDS) INTERSECT SELECT u FROM B WINDOW(RANGE 5 SECONDS);
+
+-- name: top
+SELECT v, x FROM A WINDOW(RANGE 2 SECONDS) ORDER BY x DESC LIMIT 10;
+
+-- Together.
+
+-- name: count of join
+SELECT A.k, COUNT(*) AS n FROM A WINDOW(RANGE 2 SECONDS), B WINDOW(RANGE 2 SECONDS) WHERE A.u =
+    B.u GROUP BY A.k;
+
+-- name: distinct of join
+SELECT DISTINCT A.k FROM A WINDOW(RANGE 4 SECONDS), B WINDOW(RANGE 4 SECONDS) WHERE A.u = B.u;
+
+-- name: join of aggregates
+SELECT a.n, b.n AS m FROM (SELECT k, COUNT(*) AS n FROM B WINDOW(RANGE 5 SECONDS) GROUP BY k) a,
+    (SELECT k, COUNT(*) AS n FROM C WINDOW(RANGE 5 SECONDS) GROUP BY k) b WHERE a.k = b.k;
+
+-- name: join with aggregate
+SELECT A.v, b.n FROM A WINDOW(RANGE 200 MILLISECONDS), (SELECT k, COUNT(*) AS n FROM C
+    WINDOW(RANGE 5 SECONDS) GROUP BY k) b WHERE A.k = b.k;
+
+-- name: granularity, join
+SELECT a.n, B.v FROM (SELECT COUNT(*) AS n FROM A WINDOW(RANGE 5 SECONDS) GRANULARITY(100
+    MILLISECONDS)) a, B WINDOW(RANGE 100 MILLISECONDS);
+
+-- name: having
+SELECT k, COUNT(*) AS n FROM A WINDOW(RANGE 5 SECONDS) GROUP BY k HAVING COUNT(*) > 100;
+
+-- name: union, count
+SELECT k, COUNT(*) AS n FROM (SELECT k FROM A WINDOW(RANGE 2 SECONDS) UNION ALL SELECT k FROM B
+    WINDOW(RANGE 4 SECONDS)) s GROUP BY k;
+
+-- name: semi join, count
+SELECT COUNT(*) AS n FROM A WINDOW(RANGE 5 SECONDS) WHERE EXISTS (SELECT 1 FROM B WINDOW(RANGE 5
+    SECONDS) WHERE B.u = A.u);
+
+-- name: count of distinct
+SELECT COUNT(*) AS n FROM (SELECT DISTINCT u FROM B WINDOW(RANGE 5 SECONDS)) s;
+
+-- name: count by count
+SELECT s.n, COUNT(*) AS m FROM (SELECT u, COUNT(*) AS n FROM B WINDOW(RANGE 5 SECONDS) GROUP BY
+    u) s GROUP BY s.n;
