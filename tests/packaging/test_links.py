@@ -76,7 +76,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def check_outside(link: str) -> None:
-    assert re.fullmatch(r"https://[\w.-]+\.[a-z]+(/[^\s<>]*)?", link), f"{link}: a bad address"
+    assert re.fullmatch(r"https?://[\w.-]+\.[a-z]+(/[^\s<>]*)?", link), f"{link}: a bad address"
     if "MILLSTREAM_LINKS" in os.environ:
         request = urllib.request.Request(link, headers={"User-Agent": "millstream"})
         with urllib.request.urlopen(request, timeout=30) as answer:
