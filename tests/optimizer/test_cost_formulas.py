@@ -14,9 +14,10 @@ from millstream.optimizer.cost.aggregation import (
     partial_aggregates,
     scalar_distance,
 )
+from millstream.optimizer.cost.characteristics import occupied
 from millstream.optimizer.cost.counting import level_changes, unequal
 from millstream.optimizer.cost.joins import product_distance_length, side_rows
-from millstream.optimizer.cost.model import held_keys, occupied
+from millstream.optimizer.cost.model import held_keys
 from millstream.optimizer.cost.multi_way import joint_rate_length
 from millstream.optimizer.cost.pieces import split_distance_length
 from millstream.optimizer.cost.pointwise import distinct_length, distinct_rate_length
