@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_what_is_not_run_is_told(document: Path) -> None:
 def test_links_lead_somewhere(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     for target, place in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
-        if target.startswith("https://"):
+        if target.startswith(("https://", "http://")):
             continue
         linked = document.parent / target if target else document
         assert linked.exists(), target
@@ -88,3 +89,16 @@ def _places(document: Path) -> set[str]:
     """The headings of a document, as links name them."""
     headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def test_pictures_are_what_the_system_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python docs/pictures/draw.py` draws them anew."""
+    folder = ROOT / "docs" / "pictures"
+    monkeypatch.syspath_prepend(folder)
+    drawn = runpy.run_path(str(folder / "draw.py"))["PICTURES"]
+    assert {path.stem for path in folder.glob("*.svg")} == set(drawn)
+    for name, draw in drawn.items():
+        assert (folder / f"{name}.svg").read_text(encoding="utf-8") == draw(), name
