@@ -1,0 +1,189 @@
+"""What is known of the inputs of a join of many, and of the conditions between them.
+
+Sets of inputs are bit masks: input i is in the set m if `m >> i & 1`. How many rows a set of inputs
+makes does not depend on the order in which they are joined (A, observation 1), so rates and sizes
+belong to sets and only costs belong to orders.
+
+Columns that must all be equal are one `Equality`, however many inputs they are in. Of inputs with
+v₁, v₂, … values of them, those with fewer have some of the values of those with more (G3 §4.2), so
+two go together with probability 1 / max(v₁, v₂), and all of them with min(v) / ∏v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Generic, Protocol, Self, TypeVar
+
+
+@dataclass(frozen=True)
+class Input:
+    """`rate` are the rows that arrive in a unit of time, `size` those that are valid at a time.
+    The size of a window `by_rows` stays when rows are left out; any other follows the rate."""
+
+    name: str
+    rate: float
+    size: float
+    by_rows: bool = False
+    fluctuates: bool = False  # its rate is not to be relied on
+
+
+def over_time(name: str, rate: float, span: float, fluctuates: bool = False) -> Input:
+    return Input(name, rate, rate * span, fluctuates=fluctuates)
+
+
+def over_rows(name: str, rate: float, rows: float) -> Input:
+    return Input(name, rate, rows, by_rows=True)
+
+
+@dataclass(frozen=True)
+class Equality:
+    """Columns that must be equal: of each input that has one, the number of its distinct values."""
+
+    distinct: tuple[tuple[int, float], ...]
+
+    @cached_property
+    def inputs(self) -> int:
+        return mask_of(port for port, _ in self.distinct)
+
+    def selectivity(self, inputs: int) -> float:
+        """The share of all combinations of these inputs that are equal."""
+        values = [count for port, count in self.distinct if inputs >> port & 1]
+        return min(values) / prod(values) if values else 1.0
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """Any other condition: what it reads, and the share of combinations that satisfy it. `cost` is
+    that of testing one, as a multiple of comparing two numbers."""
+
+    inputs: int
+    selectivity: float
+    cost: float = 1.0
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    inputs: tuple[Input, ...]
+    equalities: tuple[Equality, ...] = ()
+    predicates: tuple[Predicate, ...] = ()
+
+    @property
+    def all(self) -> int:
+        return (1 << len(self.inputs)) - 1
+
+    def selectivity(self, inputs: int) -> float:
+        """The share of all combinations of these inputs that satisfy what can be told of them."""
+        share = prod(equality.selectivity(inputs) for equality in self.equalities)
+        return share * prod(p.selectivity for p in self.predicates if not p.inputs & ~inputs)
+
+    def between(self, left: int, right: int) -> float:
+        """The share of all pairs of the rows of two sets that go together."""
+        whole, parts = self.selectivity(left | right), [self.selectivity(m) for m in (left, right)]
+        return whole / prod(parts) if whole else 0.0
+
+    def keyed(self, left: int, right: int) -> bool:
+        """Whether rows of one set find those of the other by a key."""
+        return any(e.inputs & left and e.inputs & right for e in self.equalities)
+
+    def linked(self, left: int, right: int) -> bool:
+        """Whether there is any condition between two sets that can be told when both are there."""
+        both = left | right
+        told = (p.inputs for p in self.predicates if not p.inputs & ~both)
+        return self.keyed(left, right) or any(m & left and m & right for m in told)
+
+    def tested(self, left: int, right: int) -> tuple[Predicate, ...]:
+        """The predicates that can be told of pairs of two sets, and not of one of them alone."""
+        both = left | right
+        return tuple(
+            p
+            for p in self.predicates
+            if not p.inputs & ~both and p.inputs & ~left and p.inputs & ~right
+        )
+
+
+def mask_of(ports: Iterator[int] | Sequence[int]) -> int:
+    return sum(1 << port for port in ports)
+
+
+@lru_cache(maxsize=1 << 16)
+def members(inputs: int) -> tuple[int, ...]:
+    """The inputs of a set, in order of their number."""
+    return tuple(port for port in range(inputs.bit_length()) if inputs >> port & 1)
+
+
+class Quantity(Protocol):
+    """A number, or a polynomial of the shares that are not dropped."""
+
+    def __add__(self, other: Self, /) -> Self: ...
+    def __mul__(self, other: Self | float, /) -> Self: ...
+
+
+Amount = TypeVar("Amount", bound=Quantity)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow(Generic[Amount]):
+    """Rows that arrive in a unit of time, and rows that are valid at a time."""
+
+    rate: Amount
+    size: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting(Generic[Amount]):
+    """A join of two sets of inputs, as a cost function sees it."""
+
+    left: Flow[Amount]
+    right: Flow[Amount]
+    result: Flow[Amount]
+    selectivity: float
+    keyed: bool  # whether there is an equality between them
+
+
+class Flows(Generic[Amount]):
+    """The flow of every set of inputs, from those of single ones (A, equations 3 to 6)."""
+
+    def __init__(self, graph: JoinGraph, inputs: Sequence[Flow[Amount]]) -> None:
+        self.graph = graph
+        self._products = {1 << port: flow for port, flow in enumerate(inputs)}
+        self._flows: dict[int, Flow[Amount]] = {}
+        self._selectivity: dict[int, float] = {}
+
+    def of(self, inputs: int) -> Flow[Amount]:
+        if inputs not in self._flows:
+            all_pairs, share = self._product(inputs), self.selectivity(inputs)
+            self._flows[inputs] = Flow(all_pairs.rate * share, all_pairs.size * share)
+        return self._flows[inputs]
+
+    def selectivity(self, inputs: int) -> float:
+        if inputs not in self._selectivity:
+            self._selectivity[inputs] = self.graph.selectivity(inputs)
+        return self._selectivity[inputs]
+
+    def meeting(self, left: int, right: int) -> Meeting[Amount]:
+        whole = self.selectivity(left | right)
+        apart = self.selectivity(left) * self.selectivity(right)
+        return Meeting(
+            self.of(left),
+            self.of(right),
+            self.of(left | right),
+            whole / apart if whole else 0.0,
+            self.graph.keyed(left, right),
+        )
+
+    def _product(self, inputs: int) -> Flow[Amount]:
+        """As if there were no conditions."""
+        if inputs not in self._products:
+            last = 1 << inputs.bit_length() - 1
+            rest, one = self._product(inputs ^ last), self._products[last]
+            rate = rest.rate * one.size + rest.size * one.rate
+            self._products[inputs] = Flow(rate, rest.size * one.size)
+        return self._products[inputs]
+
+
+def flows_of(graph: JoinGraph) -> Flows[float]:
+    """With nothing dropped."""
+    return Flows(graph, [Flow(each.rate, each.size) for each in graph.inputs])

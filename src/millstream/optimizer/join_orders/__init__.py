@@ -1,0 +1,1 @@
+"""Orders of binary joins: the trees, their costs, and the searches for a cheap one."""

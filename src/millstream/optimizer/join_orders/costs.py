@@ -1,0 +1,77 @@
+"""What a join of two costs in a unit of time (A, equations 8 to 10).
+
+Each side of a join has a cost of its own: what arrives is inserted there and expires there, and the
+elements of the other side probe it. So each side may be kept in another way. A cost function gives
+the cost of a `Meeting`: in numbers, or in polynomials where elements may be dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from millstream.optimizer.join_graph import Amount, Flow, Meeting
+
+
+class JoinCost(Protocol):
+    def __call__(self, meeting: Meeting[Amount], /) -> Amount: ...
+
+
+@dataclass(frozen=True)
+class PerElement:
+    """Every element that arrives costs the same (equation 9)."""
+
+    cost: float
+
+    def __call__(self, meeting: Meeting[Amount]) -> Amount:
+        return (meeting.left.rate + meeting.right.rate) * self.cost
+
+
+@dataclass(frozen=True)
+class SideCost:
+    """Of one element: to insert it, to let it expire, to probe the side, and to look at one that is
+    kept there. With `by_key` only those are looked at that have its key."""
+
+    insert: float = 0.0
+    expire: float = 0.0
+    probe: float = 0.0
+    look: float = 0.0
+    by_key: bool = False
+
+    def of(self, kept: Flow[Amount], probing: Flow[Amount], selectivity: float) -> Amount:
+        """Of a side (equation 8)."""
+        share = selectivity if self.by_key else 1.0
+        looked_at = probing.rate * kept.size * (share * self.look)
+        return kept.rate * (self.insert + self.expire) + probing.rate * self.probe + looked_at
+
+
+@dataclass(frozen=True)
+class Asymmetric:
+    """Both sides as they are told (equation 8)."""
+
+    left: SideCost
+    right: SideCost
+
+    def __call__(self, meeting: Meeting[Amount]) -> Amount:
+        left, right, selectivity = meeting.left, meeting.right, meeting.selectivity
+        return self.left.of(left, right, selectivity) + self.right.of(right, left, selectivity)
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """For each side the cheaper of nested loops and, where there is an equality, a hash table."""
+
+    loop: SideCost
+    hash: SideCost
+
+    def __call__(self, meeting: Meeting[Amount]) -> Amount:
+        left, right = self.sides(meeting)
+        return Asymmetric(left, right)(meeting)
+
+    def sides(self, meeting: Meeting[Amount]) -> tuple[SideCost, SideCost]:
+        ways = (self.hash, self.loop) if meeting.keyed else (self.loop,)
+        left, right, share = meeting.left, meeting.right, meeting.selectivity
+        return (
+            min(ways, key=lambda way: float(way.of(left, right, share))),
+            min(ways, key=lambda way: float(way.of(right, left, share))),
+        )

@@ -1,0 +1,188 @@
+"""Trees of inner joins in a logical plan, taken apart and put together in another order.
+
+    Join(Join(A, B), C) = Map(Join(Join(C, A), B))
+
+Conditions: inner joins, and filters above them, none of whose conditions can fail (one that can
+would fail on other rows in another order). Every condition is placed as soon as what it reads is
+there. Equalities that hang together are one: with a = b and b = c also a = c, so that A may be
+joined with C first; each join then has one equality of each class on both its sides. Fields keep
+their names, so that a map brings them back in their order.
+It is worse where the cost it goes by is far from true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from millstream import types
+from millstream.logical.expressions import (
+    Call,
+    Column,
+    Expression,
+    conjunction,
+    conjuncts,
+    walk,
+)
+from millstream.logical.plan import (
+    CountWindow,
+    Filter,
+    Join,
+    JoinKind,
+    Map,
+    Named,
+    PartitionedWindow,
+    Plan,
+)
+from millstream.optimizer.conditions import can_fail
+from millstream.optimizer.join_graph import Equality, Input, JoinGraph, Predicate, mask_of, members
+from millstream.optimizer.join_orders.trees import Tree, inputs_of
+from millstream.physical.join_steps import EqualityClass, Link, equality_classes
+from millstream.physical.operators.join import JoinKey
+
+
+class Estimates(Protocol):
+    """What is known of plans, as numbers."""
+
+    def rate(self, plan: Plan) -> float: ...
+    def size(self, plan: Plan) -> float: ...
+    def distinct(self, plan: Plan, expression: Expression) -> float: ...
+    def selectivity(self, condition: Expression) -> float: ...
+
+
+@dataclass(frozen=True)
+class InnerJoins:
+    """The inputs of a tree of inner joins from left to right, and all parts of its conditions."""
+
+    inputs: tuple[Plan, ...]
+    conditions: tuple[Expression, ...]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str], int]:
+        return {field.key: i for i, input in enumerate(self.inputs) for field in input.schema}
+
+    def reads(self, condition: Expression) -> int:
+        columns = (part.key for part in walk(condition) if isinstance(part, Column))
+        return mask_of([*{self._places[key] for key in columns}])
+
+    @cached_property
+    def _links(self) -> dict[Expression, Link]:
+        links: dict[Expression, Link] = {}
+        for condition in self.conditions:
+            if isinstance(condition, Call) and condition.function in ("=", "<=>"):
+                left, right = condition.arguments
+                ports = [members(self.reads(side)) for side in (left, right)]
+                if len(ports[0]) == len(ports[1]) == 1 and ports[0] != ports[1]:
+                    key = JoinKey(left, right, condition.function == "<=>")
+                    links[condition] = Link(ports[0][0], ports[1][0], key)
+        return links
+
+    @cached_property
+    def classes(self) -> tuple[EqualityClass, ...]:
+        return equality_classes(tuple(self._links.values()))
+
+    @cached_property
+    def others(self) -> tuple[Expression, ...]:
+        """The conditions that are no equalities of two inputs."""
+        return tuple(c for c in self.conditions if c not in self._links)
+
+    def graph(self, known: Estimates) -> JoinGraph:
+        inputs = []
+        for number, plan in enumerate(self.inputs):
+            by_rows = any(isinstance(n, CountWindow | PartitionedWindow) for n in plan.walk())
+            inputs.append(Input(f"{number + 1}", known.rate(plan), known.size(plan), by_rows))
+        equalities = (
+            Equality(
+                tuple(
+                    (port, max(1.0, *(known.distinct(plan, each) for each in equal.of(port))))
+                    for port, plan in enumerate(self.inputs)
+                    if equal.of(port)
+                )
+            )
+            for equal in self.classes
+        )
+        predicates = (Predicate(self.reads(c), known.selectivity(c)) for c in self.others)
+        return JoinGraph(tuple(inputs), tuple(equalities), tuple(predicates))
+
+    # --- put together ----------------------------------------------------------------------------
+
+    def plan(self, tree: Tree) -> Plan:
+        """The joins in another order, with the columns in theirs."""
+        joined = self._joined(tree)
+        fields = [field for input in self.inputs for field in input.schema]
+        if [field.key for field in joined.schema] == [field.key for field in fields]:
+            return joined
+        return Map(joined, tuple(Named(f.column, f.name, f.qualifier) for f in fields))
+
+    def _joined(self, tree: Tree) -> Plan:
+        if isinstance(tree, int):
+            own = [c for c in self.others if self.reads(c) == 1 << tree]
+            own += self._same(tree)
+            condition = conjunction(own)
+            input = self.inputs[tree]
+            return input if condition is None else Filter(input, condition)
+        left, right = (inputs_of(side) for side in tree)
+        parts = [*self._equalities(left, right), *self._told(left, right)]
+        one, other = (self._joined(side) for side in tree)
+        return Join(one, other, JoinKind.INNER, conjunction(parts))
+
+    def _same(self, port: int) -> list[Expression]:
+        """What several expressions of one input in a class say of it alone."""
+        found: list[Expression] = []
+        for equal in self.classes:
+            first, *rest = equal.of(port) or (None,)
+            if first is not None:
+                found += [_equality(first, other, equal.null_matches) for other in rest]
+        return found
+
+    def _equalities(self, left: int, right: int) -> list[Expression]:
+        found = []
+        for equal in self.classes:
+            sides = [
+                next((e for port, e in equal.members if side >> port & 1), None)
+                for side in (left, right)
+            ]
+            if sides[0] is not None and sides[1] is not None:
+                found.append(_equality(sides[0], sides[1], equal.null_matches))
+        return found
+
+    def _told(self, left: int, right: int) -> list[Expression]:
+        """Other conditions that can be told of pairs, and not of one side; those that read nothing
+        where the first input is joined."""
+        found = []
+        for condition in self.others:
+            reads = self.reads(condition)
+            nothing = not reads and (left == 1 or right == 1)
+            if nothing or (not reads & ~(left | right) and reads & ~left and reads & ~right):
+                found.append(condition)
+        return found
+
+
+def _equality(left: Expression, right: Expression, null_matches: bool) -> Expression:
+    return Call("<=>" if null_matches else "=", (left, right), types.BOOLEAN)
+
+
+def inner_joins(plan: Plan) -> InnerJoins | None:
+    """The tree of inner joins that a plan is, unless its conditions forbid another order."""
+    if not isinstance(plan, Join):
+        return None
+    inputs: list[Plan] = []
+    conditions: list[Expression] = []
+    _take_apart(plan, inputs, conditions)
+    if any(map(can_fail, conditions)):
+        return None
+    return InnerJoins(tuple(inputs), tuple(dict.fromkeys(conditions)))
+
+
+def _take_apart(plan: Plan, inputs: list[Plan], conditions: list[Expression]) -> None:
+    match plan:
+        case Join(kind=JoinKind.INNER):
+            for side in plan.inputs:
+                _take_apart(side, inputs, conditions)
+            conditions += conjuncts(plan.condition)
+        case Filter(input=Join(kind=JoinKind.INNER)):
+            _take_apart(plan.input, inputs, conditions)
+            conditions += conjuncts(plan.predicate)
+        case _:
+            inputs.append(plan)

@@ -1,0 +1,61 @@
+"""The cheapest tree of binary joins.
+
+The cost of a tree is the sum of those of its joins, and what a set of inputs gives does not depend
+on how it was joined. So the cheapest tree has cheapest parts, and dynamic programming over sets of
+inputs finds it: in n·2ⁿ steps if it is to be left-deep (A §5.2), in 3ⁿ if it may be bushy. Inputs
+without a condition between them may be joined: a cross product of slow streams can beat a selective
+join of fast ones (A, example 1). Of trees that cost the same the first in a fixed order is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.optimizer.join_graph import Flows, JoinGraph, flows_of
+from millstream.optimizer.join_orders.costs import JoinCost
+from millstream.optimizer.join_orders.trees import Tree, all_trees, joins, splits
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A tree, what it costs in a unit of time, and how many joins were looked at to find it."""
+
+    tree: Tree
+    cost: float
+    steps: int
+
+
+def tree_cost(flows: Flows[float], tree: Tree, cost: JoinCost) -> float:
+    return sum(cost(flows.meeting(left, right)) for left, right in joins(tree))
+
+
+def cheapest(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
+    """By dynamic programming."""
+    flows = flows_of(graph)
+    best: dict[int, tuple[float, Tree]] = {1 << i: (0.0, i) for i in range(len(graph.inputs))}
+    steps = 0
+    for inputs in range(3, graph.all + 1):
+        if inputs in best:
+            continue
+        found: tuple[float, Tree] | None = None
+        for left, right in splits(inputs, bushy):
+            steps += 1
+            below = best[left][0] + best[right][0]
+            if found is not None and below >= found[0]:
+                continue
+            whole = below + cost(flows.meeting(left, right))
+            if found is None or whole < found[0]:
+                found = whole, (best[left][1], best[right][1])
+        assert found is not None
+        best[inputs] = found
+    least, tree = best[graph.all]
+    return Ordered(tree, least, steps)
+
+
+def cheapest_of_all(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
+    """By trying every tree."""
+    flows = flows_of(graph)
+    trees = list(all_trees(graph.all, bushy))
+    costs = [tree_cost(flows, tree, cost) for tree in trees]
+    least = min(costs)
+    return Ordered(trees[costs.index(least)], least, len(trees) * (len(graph.inputs) - 1))
