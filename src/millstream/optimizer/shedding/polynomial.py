@@ -1,0 +1,84 @@
+"""Polynomials of the shares that inputs keep.
+
+Of input i the share xᵢ is kept, 0 ≤ xᵢ ≤ 1. Every rate, size and cost of a plan is a sum of
+products of some of them, each at most once, with positive factors: dropping from an input scales
+its rate and, if its window is over time, its size, and a join multiplies what comes from different
+inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from millstream.optimizer.join_graph import Flow, Flows, JoinGraph, members
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """The factor of each product, by the set of inputs whose shares it has."""
+
+    terms: Mapping[int, float]
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        terms = dict(self.terms)
+        for shares, factor in other.terms.items():
+            terms[shares] = terms.get(shares, 0.0) + factor
+        return Polynomial(terms)
+
+    def __mul__(self, other: Polynomial | float) -> Polynomial:
+        if not isinstance(other, Polynomial):
+            return Polynomial({shares: factor * other for shares, factor in self.terms.items()})
+        terms: dict[int, float] = {}
+        for mine, factor in self.terms.items():
+            for theirs, times in other.terms.items():
+                assert not mine & theirs, "a share appears once in a product"
+                terms[mine | theirs] = terms.get(mine | theirs, 0.0) + factor * times
+        return Polynomial(terms)
+
+    def __float__(self) -> float:
+        """Where nothing is dropped."""
+        return sum(self.terms.values())
+
+    def at(self, shares: Sequence[float]) -> float:
+        total = 0.0
+        for inputs, factor in self.terms.items():
+            for port in members(inputs):
+                factor *= shares[port]
+            total += factor
+        return total
+
+    def slope(self, port: int, shares: Sequence[float]) -> float:
+        """How much it grows for each unit of one share."""
+        bit = 1 << port
+        mine = {inputs ^ bit: factor for inputs, factor in self.terms.items() if inputs & bit}
+        return Polynomial(mine).at(shares)
+
+    @cached_property
+    def inputs(self) -> int:
+        """Those whose share matters."""
+        found = 0
+        for inputs in self.terms:
+            found |= inputs
+        return found
+
+    @cached_property
+    def is_linear(self) -> bool:
+        return all(not inputs & inputs - 1 for inputs in self.terms)
+
+    @property
+    def is_product(self) -> bool:
+        return len(self.terms) == 1
+
+
+ZERO = Polynomial({})
+
+
+def shed_flows(graph: JoinGraph) -> Flows[Polynomial]:
+    """The flows of all sets of inputs, as the shares that are kept have it."""
+    flows = []
+    for port, each in enumerate(graph.inputs):
+        size = Polynomial({0 if each.by_rows else 1 << port: each.size})
+        flows.append(Flow(Polynomial({1 << port: each.rate}), size))
+    return Flows(graph, flows)

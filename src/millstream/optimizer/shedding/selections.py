@@ -1,0 +1,44 @@
+"""Filters in a row: their best order, and what is dropped before them (A §4.1).
+
+They are ordered by rank, (1 - selectivity) / cost, the highest first (Hellerstein 1998). Where that
+costs more than there is, it is still the plan to drop from, and one drop at the source is best
+(observation 2): the share that is kept is the capacity by the cost (equation 16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Selection:
+    name: str
+    cost: float  # of one row
+    selectivity: float
+
+
+def utilization(rate: float, selections: Sequence[Selection], capacity: float = 1.0) -> float:
+    """The cost of filters in this order in a unit of time, as a part of the capacity (equations 12
+    and 14)."""
+    total = 0.0
+    for each in selections:
+        total += rate * each.cost
+        rate *= each.selectivity
+    return total / capacity
+
+
+def ordered(selections: Sequence[Selection]) -> tuple[Selection, ...]:
+    """The order that costs least."""
+    return tuple(sorted(selections, key=_rank, reverse=True))
+
+
+def _rank(selection: Selection) -> float:
+    kept_out = 1.0 - selection.selectivity
+    return kept_out / selection.cost if selection.cost else float("inf")
+
+
+def share_kept(rate: float, selections: Sequence[Selection], capacity: float = 1.0) -> float:
+    """Of the rows of the source (equation 16)."""
+    used = utilization(rate, selections, capacity)
+    return 1.0 if used <= 1.0 else 1.0 / used
