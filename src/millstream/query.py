@@ -95,22 +95,33 @@ class Query:
 
         return query_html(self)
 
-    def explain(self, format: str = "text", costs: bool = False, *, physical: bool = False) -> str:
+    def explain(
+        self,
+        format: str = "text",
+        costs: bool = False,
+        *,
+        physical: bool = False,
+        verbose: bool = False,
+    ) -> str:
         """The plan as text, or as JSON with `format="json"`.
 
         With `physical` also the operators that run: in text below a blank line, for the Spark
-        engine in fragments, in JSON as `{"logical": …, "physical": …}`.
+        engine in fragments, in JSON as `{"logical": …, "physical": …}`. With `verbose` the text
+        shows the plan after each rule of the optimizer that changed it.
         """
         if costs:
             raise NotYetError("costs are not estimated yet", help="leave costs=True out")
         if format not in ("text", "json"):
             raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')
         if format == "text":
-            return plan_text(self.plan) + (f"\n\n{self._physical_text()}" if physical else "")
-        told = plan_json(self.plan)
+            told = [plan_text(self.plan)]
+            if verbose:
+                told += [f"after {rule}\n{plan_text(plan)}" for rule, plan in self.rewrites]
+            return "\n\n".join(told + ([self._physical_text()] if physical else []))
+        both = plan_json(self.plan)
         if physical:
-            told = {"logical": told, "physical": self._physical_json()}
-        return json.dumps(told, indent=2, ensure_ascii=False)
+            both = {"logical": both, "physical": self._physical_json()}
+        return json.dumps(both, indent=2, ensure_ascii=False)
 
     def _physical_text(self) -> str:
         if self._session.engine == "spark":
@@ -187,7 +198,7 @@ class Query:
     def _spark_run(self) -> SparkRun:
         from millstream.spark.runs import SparkRun
 
-        return SparkRun(self._session, self.plan, self._seed)
+        return SparkRun(self._session, self.optimized_plan, self._seed)
 
     def _answer_table(self, batch: Batch, beginning: int) -> pa.Table:
         """The whole answer of a finished run, in normal form and in order."""
@@ -203,11 +214,24 @@ class Query:
         return answers.final_table(schema, domain, batch)
 
     @cached_property
+    def rewrites(self) -> list[tuple[str, Plan]]:
+        """The rules of the optimizer that changed the plan, each with what it made of it."""
+        from millstream.optimizer.optimize import steps
+
+        return list(steps(self.plan)) if self._session.optimize else []
+
+    @property
+    def optimized_plan(self) -> Plan:
+        """The plan that is carried out, which has the answer and the errors of `plan`."""
+        return self.rewrites[-1][1] if self.rewrites else self.plan
+
+    @cached_property
     def physical_plan(self) -> PhysicalPlan:
         """The operators that the local engine runs."""
         from millstream.optimizer.choice import Approach, Choices, choose
 
-        return choose(self.plan, self.emit, Choices(approach=Approach(self._session.approach)))
+        choices = Choices(approach=Approach(self._session.approach))
+        return choose(self.optimized_plan, self.emit, choices)
 
     def _context(self) -> Context:
         from millstream.physical.expressions import Draws
@@ -287,7 +311,8 @@ class Query:
         from millstream.local.answers import snapshot_table
         from millstream.optimizer.choice import choose
 
-        plan = choose(self.plan, emit="ELEMENTS")  # whatever the approach: nothing may wait
+        # Whatever the approach: nothing may wait.
+        plan = choose(self.optimized_plan, emit="ELEMENTS")
         if self._session.engine == "spark":
             outcome = self._spark_run().outcome(plan, instant)
             batch, beginning, errors = outcome.answer(), outcome.present.beginning, outcome.errors

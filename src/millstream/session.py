@@ -76,6 +76,7 @@ class Session:
     first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
     `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
     does not know the end of a row waits for it) or "signed" (every end is an element of its own).
+    `optimize=False` carries plans out as they are bound, for comparison.
     `spark` is a session of yours for the engine "spark".
     """
 
@@ -86,6 +87,7 @@ class Session:
         strict: bool = False,
         on_error: str = "skip",
         approach: str = "hybrid",
+        optimize: bool = True,
         spark: SparkSession | None = None,
     ) -> None:
         engine = engine or os.environ.get("MILLSTREAM_ENGINE", ENGINES[0])
@@ -101,6 +103,7 @@ class Session:
         self.strict = strict
         self.on_error = on_error
         self.approach = approach
+        self.optimize = optimize
         self.catalog = Catalog()
         self.queries: dict[str, Query] = {}
         self.clock = Clock()

@@ -242,6 +242,19 @@ def test_verbose(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith(head + "Map columns=[Bid.price]\n  Source stream=Bid\n\nMap ")
 
 
+def test_verbose_shows_what_each_rule_made_of_the_plan(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(
+        STREAM + "SELECT COUNT(*) AS n FROM Bid WINDOW(RANGE 5 SECONDS) WHERE auction = 1"
+    )
+    assert run(["explain", "--verbose", "--engine", "local", str(file)]) == 0
+    plans = capsys.readouterr().out.split("\n\n")
+    assert [plan.splitlines()[0] for plan in plans[2:-1]] == [
+        "after push_filters", "after prune_columns",
+    ]  # fmt: skip
+
+
 def test_spark_has_fragments(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without Spark itself."""
     file.write_text(STREAM + QUERY)

@@ -25,6 +25,7 @@ from millstream.logical.text import plan_text
 from millstream.logical.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.multi_way import multi_way
+from millstream.optimizer.optimize import optimize
 from millstream.physical.areas.area import Probing
 from millstream.physical.areas.calendar import Closing
 from millstream.physical.batch import NEVER, Batch, Columns
@@ -114,6 +115,7 @@ class Trial:
     ordered: bool | None = field(init=False)
     areas: AreaChoice = field(init=False)
     many: bool = field(init=False)  # trees of joins are one join
+    optimized: bool = field(init=False)
 
     def __post_init__(self) -> None:
         pick = self.tape.pick
@@ -130,8 +132,10 @@ class Trial:
         )
         self.areas = pick(usual, unusual)
         self.many = pick(False, True)
+        self.optimized = pick(True, True, False)
 
     def chosen(self, plan: Plan, ordered: frozenset[str]) -> PhysicalPlan:
+        plan = optimize(plan) if self.optimized else plan
         chosen = choose(plan, self.emit, Choices(ordered, self.approach, self.areas))
         return multi_way(chosen) if self.many else chosen
 
@@ -142,7 +146,7 @@ class Trial:
     def __str__(self) -> str:
         used = self.tape.content[: self.tape.place]
         forms = f"{self.approach.name} {self.emit} {self.areas} many={self.many}"
-        return f"{forms} Tape({used!r})"
+        return f"{forms} optimized={self.optimized} Tape({used!r})"
 
 
 @dataclass

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -24,8 +22,6 @@ from millstream.physical.operators.join import AreaChoice, Join
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.text import physical_json, physical_text
 from physical.feeding import given
-
-DOCUMENT = Path(__file__).parents[2] / "docs" / "plans.md"
 
 
 @pytest.fixture
@@ -322,16 +318,3 @@ def test_explain_both_as_json(session: ms.Session) -> None:
     both = json.loads(query.explain(format="json", physical=True))
     assert both["logical"] == json.loads(query.explain(format="json"))
     assert both["physical"] == physical_json(query.physical_plan)
-
-
-def test_the_plan_of_the_document() -> None:
-    session = ms.Session()
-    session.sql(
-        "CREATE STREAM clicks (user INT, page STRING, t TIMESTAMP) SOURCE f() ORDERED BY t;"
-        "CREATE STREAM users (id INT, name STRING, t TIMESTAMP) SOURCE f() ORDERED BY t"
-    )
-    query = session.sql(
-        "SELECT page, name FROM clicks [RANGE 10 MINUTES], users [RANGE 1 HOUR] WHERE user = id"
-    )
-    (printed,) = re.findall(r"^```\n(.*?)\n```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
-    assert query.explain(physical=True).split("\n\n")[1] == printed

@@ -46,4 +46,4 @@ def verbose_text(query: Query, costs: bool = False) -> str:
 
     columns = ", ".join(f"{field.name} {sql_name(field.type)}" for field in query.schema)
     head = [f"query {query.name}", query.text, f"columns ({columns})", f"emit {query.emit}"]
-    return "\n".join(head) + "\n\n" + query.explain(costs=costs, physical=True)
+    return "\n".join(head) + "\n\n" + query.explain(costs=costs, physical=True, verbose=True)

@@ -60,7 +60,7 @@ def start(
         query.named(name)
     return Running(
         query.name,
-        query.plan,
+        query.optimized_plan,
         query.emit,
         origins,
         functions=session.catalog.functions,
@@ -125,7 +125,7 @@ def _origins(
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
     known = session._origins
     return {
-        name: (known.stream(name), known.origin(name, query.plan, available_now))
+        name: (known.stream(name), known.origin(name, query.optimized_plan, available_now))
         for name in sorted(names)
     }
 

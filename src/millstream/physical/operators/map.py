@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from millstream.logical.expressions import Column
 from millstream.logical.plan import Named, Schema
-from millstream.physical.batch import Batch
+from millstream.physical.batch import Batch, Columns
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
@@ -33,6 +34,10 @@ class Map(PhysicalPlan):
 
     def open(self, context: Context) -> Operator:
         expressions = [output.expression for output in self.outputs]
+        places = {field.key: place for place, field in enumerate(self.input.schema)}
+        chosen = [places[e.key] for e in expressions if isinstance(e, Column)]
+        if len(chosen) == len(expressions):
+            return ChoiceOperator(chosen)
         return MapOperator(Evaluation(expressions, self.input.schema, context))
 
 
@@ -43,3 +48,15 @@ class MapOperator(Operator):
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         columns, kept = self._outputs.kept(batch)
         return [Batch(columns, kept.start, kept.end, kept.weight, kept.frontier)]
+
+
+class ChoiceOperator(Operator):
+    """Of a map that computes nothing: the columns at these places."""
+
+    def __init__(self, places: list[int]) -> None:
+        self._places = places
+
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        lazy = batch.columns.lazy
+        columns = Columns([lazy[place] for place in self._places])
+        return [Batch(columns, batch.start, batch.end, batch.weight, batch.frontier)]

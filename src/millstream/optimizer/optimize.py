@@ -1,0 +1,62 @@
+"""The logical plan that is carried out instead of the bound one: the rules, in their order.
+
+Every rule is a function `rule(plan, consumers) -> plan` in a file of its own. It keeps every answer
+and every error as it is, and the columns of the plan. They are applied in turn until none changes
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from millstream.errors import QueryError
+from millstream.logical.plan import Plan
+from millstream.logical.text import plan_text
+from millstream.optimizer.facts.sharing import Consumers, Nodes
+from millstream.optimizer.rules.merge_maps import merge_maps
+from millstream.optimizer.rules.prune_columns import prune_columns
+from millstream.optimizer.rules.push_filters import push_filters
+
+Rule: TypeAlias = Callable[[Plan, Consumers], Plan]
+
+RULES: tuple[Rule, ...] = (
+    push_filters,
+    merge_maps,
+    prune_columns,
+)
+
+
+def optimize(plan: Plan, rules: tuple[Rule, ...] = RULES) -> Plan:
+    for _, changed in steps(plan, rules):
+        plan = changed
+    return plan
+
+
+def steps(plan: Plan, rules: tuple[Rule, ...] = RULES) -> Iterator[tuple[str, Plan]]:
+    """The name of each rule that changes the plan, with what it makes of it."""
+    nodes = Nodes()
+    plan = nodes.plan(plan)
+    seen: list[Plan] = []
+    while not seen or seen[-1] is not plan:
+        if any(plan is before for before in seen):
+            raise _unsettled(seen[-1], plan)
+        seen.append(plan)
+        for rule in rules:
+            changed = nodes.plan(rule(plan, Consumers(plan)))
+            if changed is not plan:
+                assert _columns(changed) == _columns(plan), rule.__name__
+                yield rule.__name__, changed
+                plan = changed
+
+
+def _columns(plan: Plan) -> list[tuple[object, ...]]:
+    return [(*field.key, field.type) for field in plan.schema]
+
+
+def _unsettled(one: Plan, other: Plan) -> QueryError:
+    return QueryError(
+        "the rules of the optimizer do not come to an end; they go to and fro between\n"
+        f"{plan_text(one)}\nand\n{plan_text(other)}",
+        help="use Session(optimize=False), and report this as a bug",
+    )
