@@ -11,6 +11,9 @@ import pytest
 
 from docs.document import DOCUMENTS, ROOT, blocks_of, name_of, write_anew
 from docs.player import Player
+from docs.tables import answer, lines_of
+from millstream.logical import aggregates
+from millstream.logical.functions import registry as functions
 
 # What runs on Spark too, or at all, shares the process that has it.
 ENGINES = {
@@ -89,6 +92,33 @@ def _places(document: Path) -> set[str]:
     """The headings of a document, as links name them."""
     headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+# --- the tables of functions ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [("expressions", functions.names()), ("aggregates", aggregates.names())],
+    ids=["functions", "aggregates"],
+)
+def test_all_functions_are_there_and_give_what_is_said(
+    page: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = ROOT / "docs" / "language" / f"{page}.md"
+    player = Player()
+    for block in blocks_of(document):
+        player.play(block)
+    told: set[str] = set()
+    wrong = []
+    for line in lines_of(document):
+        given, called = answer(player.session, line)
+        told |= called
+        if line.gives is not None and given != line.gives:
+            wrong.append((line.text, line.gives, given))
+    assert wrong == []
+    assert sorted(set(names) - told) == []
 
 
 # --- pictures -------------------------------------------------------------------------------------
