@@ -24,7 +24,7 @@ from millstream.optimizer.cost.counting import ever_there, unequal
 from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
 from millstream.optimizer.cost.windows import count_length
-from millstream.optimizer.cost.work import Primitive
+from millstream.optimizer.cost.work import Primitive, coded
 from millstream.optimizer.statistics import width_of
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.pointwise import Form
@@ -126,7 +126,7 @@ def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) 
     events = 2 * input.elements if input.written != INFINITE else input.elements
     work = {
         Primitive.EXPRESSION: input.elements * max(parts - len(calls), 0.0),
-        Primitive.KEY: input.elements * len(node.keys),
+        **coded(input.elements, len(node.keys)),
         Primitive.EVENT: events,
         Primitive.ACCUMULATE: events * len(calls),
         Primitive.RESULT: min(events, live / input.granule),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied
 from millstream.optimizer.cost.counting import unequal
 from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
-from millstream.optimizer.cost.work import Primitive
+from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.changes import Changes
 from millstream.physical.operators.deltas import Deltas
@@ -66,7 +66,7 @@ def _given(node: PhysicalPlan, input: Characteristics, output: Characteristics) 
     )
     events = 2 * input.elements if input.written != INFINITE else input.elements
     work = {
-        Primitive.KEY: input.elements * len(node.schema),
+        **coded(input.elements, len(node.schema)),
         Primitive.EVENT: events,
         Primitive.STORE: output.elements * len(node.schema),
     }

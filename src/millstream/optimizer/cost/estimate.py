@@ -77,12 +77,13 @@ FORMULAS: Mapping[type[PhysicalPlan], Formula] = {
 @dataclass(frozen=True)
 class Estimate:
     """Of one operator: its output, the rows and bytes of its state, and its processing costs: how
-    often it does what, a chronon, and nanoseconds a chronon."""
+    often it does what, and for how many batches; nanoseconds. All of that a chronon."""
 
     output: Characteristics
     rows: float
     bytes: float
     work: Work
+    batches: float
     cost: float
 
 
@@ -142,10 +143,17 @@ def estimate(
             inputs = [visit(child) for child in node.inputs]
             given = FORMULAS[type(node)](node, inputs, model)
             calls = sum(each.batches for each in inputs) or given.output.batches
-            work = together(given.work, {Primitive.CALL: calls})
-            own = Estimate(given.output, given.rows, given.bytes, work, constants.cost(work))
+            work = together(given.work, {Primitive.VECTOR: calls * _vectors(node, given)})
+            cost = constants.cost(type(node).__name__, work, calls)
+            own = Estimate(given.output, given.rows, given.bytes, work, calls, cost)
             done[id(node)] = node, own
         return done[id(node)][1].output
 
     visit(plan)
     return Estimates(plan, statistics, done)
+
+
+def _vectors(node: PhysicalPlan, given: Given) -> float:
+    if node.state is None:
+        return given.vectors
+    return float(len(node.schema) + sum(len(child.schema) for child in node.inputs))

@@ -24,7 +24,7 @@ from millstream.optimizer.cost.counting import ever_there
 from millstream.optimizer.cost.joins import join
 from millstream.optimizer.cost.model import ROOM, Given, Model, joined_columns
 from millstream.optimizer.cost.selectivity import facts_of_value, selectivity
-from millstream.optimizer.cost.work import Primitive, Work, together
+from millstream.optimizer.cost.work import Primitive, Work, coded, together
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import Join, JoinKey
 from millstream.physical.operators.outer_join import OuterJoin
@@ -183,7 +183,7 @@ def _gate_work(
 ) -> Work:
     events = sum(2 * i.elements if i.written != INFINITE else i.elements for i in (own, other))
     return {
-        Primitive.KEY: (own.elements + other.elements) * keys,
+        **coded((own.elements + other.elements), keys),
         Primitive.STORE: (own.elements + output.elements) * width,
         Primitive.EVENT: events,
         Primitive.SWING: output.elements + own.elements,

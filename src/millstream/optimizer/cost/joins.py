@@ -22,7 +22,7 @@ from millstream.optimizer.cost.selectivity import (
     filtered,
     parts_of,
 )
-from millstream.optimizer.cost.work import Primitive, Work, together
+from millstream.optimizer.cost.work import Primitive, Work, coded, together
 from millstream.physical.areas.area import Probing
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
@@ -182,14 +182,14 @@ def side_work(
     that is retracted is looked for."""
     ring = side.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not choice.calendar
     kept = Primitive.INSERT if ring else Primitive.SCHEDULE
-    return {
-        Primitive.KEY: given.elements * keys
-        + (given.elements * len(side.schema) if side.pattern is Pattern.STRICT else 0.0),
+    own: Work = {
         kept: given.rate * indexes,
         Primitive.RETRACT: given.rate * given.retracted * indexes,
         Primitive.STORE: given.rate * len(side.schema) * indexes,
         Primitive.PROBE: given.elements,
     }
+    by_row = coded(given.elements, len(side.schema)) if side.pattern is Pattern.STRICT else {}
+    return together(own, coded(given.elements, keys), by_row)
 
 
 def candidate_work(

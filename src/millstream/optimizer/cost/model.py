@@ -17,12 +17,15 @@ ROOM = 1.25  # arrays that grow by half are, on average, so much larger than wha
 
 @dataclass(frozen=True)
 class Given:
-    """What the formula of an operator gives; work is a chronon's."""
+    """What the formula of an operator gives; work is a chronon's. `vectors` is how many operations
+    on a whole column there are for a batch, whatever is in it; where an operator has state, it
+    works on all columns of its inputs and of its output."""
 
     output: Characteristics
     work: Work
     rows: float = 0.0
     bytes: float = 0.0
+    vectors: float = 0.0
 
 
 @dataclass(frozen=True)

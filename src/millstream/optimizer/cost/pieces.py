@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied
 from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
-from millstream.optimizer.cost.work import Primitive
+from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operators.coalesce import Coalesce
 from millstream.physical.operators.cut import Cut
 from millstream.physical.operators.split import Split
@@ -38,7 +38,7 @@ def split(node: Split, inputs: Sequence[Characteristics], model: Model) -> Given
     )
     events = 2 * input.elements if input.written != INFINITE else input.elements
     work = {
-        Primitive.KEY: input.elements * len(node.schema),
+        **coded(input.elements, len(node.schema)),
         Primitive.EVENT: events,
         Primitive.STORE: (input.elements + output.elements) * len(node.schema),
         Primitive.PASS: output.elements,
@@ -90,7 +90,7 @@ def coalesce(node: Coalesce, inputs: Sequence[Characteristics], model: Model) ->
     )
     rows = output.present
     work = {
-        Primitive.KEY: input.elements * len(node.schema),
+        **coded(input.elements, len(node.schema)),
         Primitive.SCHEDULE: input.elements,
         Primitive.STORE: 2 * output.elements * len(node.schema),
     }

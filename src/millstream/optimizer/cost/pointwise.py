@@ -16,7 +16,7 @@ from millstream.optimizer.cost.characteristics import (
 )
 from millstream.optimizer.cost.counting import Floats, Level, ever_there, level_changes, unequal
 from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
-from millstream.optimizer.cost.work import Primitive
+from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.pointwise import Form, Function, Pointwise
 
@@ -82,7 +82,7 @@ def distinct(node: Distinct, inputs: Sequence[Characteristics], model: Model) ->
         following=ever_there(load),
     )
     work = {
-        Primitive.KEY: input.elements * len(node.schema),
+        **coded(input.elements, len(node.schema)),
         Primitive.PASS: input.elements + output.elements,
     }
     keys = held_keys(live, values)
@@ -122,7 +122,7 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
     events = sum(2 * i.elements if i.written != INFINITE else i.elements for i in inputs)
     elements = sum(input.elements for input in inputs)
     work = {
-        Primitive.KEY: elements * len(node.schema),
+        **coded(elements, len(node.schema)),
         Primitive.EVENT: events,
         Primitive.STORE: output.elements * len(node.schema),
         Primitive.PASS: output.elements,

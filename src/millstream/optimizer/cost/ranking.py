@@ -9,7 +9,7 @@ from millstream.logical.expressions import Column
 from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied, product
 from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
-from millstream.optimizer.cost.work import Primitive
+from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operator import Pattern
 from millstream.physical.operators.top_n import TopN
 
@@ -54,7 +54,7 @@ def top_n(node: TopN, inputs: Sequence[Characteristics], model: Model) -> Given:
     events = input.elements * share * (1.0 if input.written == INFINITE else 2.0)
     work = {
         Primitive.EXPRESSION: input.elements * parts,
-        Primitive.KEY: input.elements * share * len(node.schema),
+        **coded(input.elements * share, len(node.schema)),
         Primitive.EVENT: events,
         Primitive.RANK: events + output.elements * limit / 2,
         Primitive.STORE: output.elements * len(node.schema),

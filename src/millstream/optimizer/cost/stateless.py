@@ -98,7 +98,7 @@ def filter(node: Filter, inputs: Sequence[Characteristics], model: Model) -> Giv
         Primitive.EXPRESSION: input.elements * parts_of(node.predicate),
         Primitive.PASS: output.elements,
     }
-    return Given(output, work)
+    return Given(output, work, vectors=parts_of(node.predicate))
 
 
 def map(node: Map, inputs: Sequence[Characteristics], model: Model) -> Given:
@@ -113,7 +113,7 @@ def map(node: Map, inputs: Sequence[Characteristics], model: Model) -> Given:
         clumps=tuple(replace(c, columns=_agreeing(node, c.columns)) for c in input.clumps),
     )
     work = {Primitive.EXPRESSION: input.elements * parts, Primitive.PASS: output.elements}
-    return Given(output, work)
+    return Given(output, work, vectors=parts)
 
 
 def _agreeing(node: Map, columns: frozenset[Key]) -> frozenset[Key]:
@@ -174,7 +174,9 @@ def time_window(node: TimeWindow, inputs: Sequence[Characteristics], model: Mode
         paired=frozenset() if input.regular and _divides(input.distance, size) else None,
         lead=(node.slide - node.granule) / 2,
     )
-    return Given(output, {Primitive.PASS: input.elements})
+    rounded = 2.0 if node.slide > node.granule else 0.0
+    work = {Primitive.PASS: input.elements, Primitive.ROUND: rounded * input.elements}
+    return Given(output, work, vectors=rounded)
 
 
 def _divides(distance: float, length: float) -> bool:
@@ -187,7 +189,7 @@ def granularity(node: Granularity, inputs: Sequence[Characteristics], model: Mod
     (input,) = inputs
     granule = float(node.granule)
     if granule <= input.granule:
-        return Given(input, {Primitive.PASS: 2 * input.elements})
+        return Given(input, {Primitive.ROUND: 2 * input.elements})
     distance, length = granularity_distance_length(input.distance, input.length, granule)
     output = replace(
         input,
@@ -198,4 +200,4 @@ def granularity(node: Granularity, inputs: Sequence[Characteristics], model: Mod
         paired=None,
         lead=granule / 2,
     )
-    return Given(output, {Primitive.PASS: 2 * input.elements})
+    return Given(output, {Primitive.ROUND: 2 * input.elements})

@@ -9,7 +9,7 @@ from millstream.logical.time import INFINITY
 from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, Key, product
 from millstream.optimizer.cost.model import ROOM, Given, Model
 from millstream.optimizer.cost.selectivity import facts_of_value, parts_of
-from millstream.optimizer.cost.work import Primitive
+from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operators.count_window import CountWindow
 from millstream.physical.operators.pointwise import Form
 
@@ -58,7 +58,7 @@ def count_window(node: CountWindow, inputs: Sequence[Characteristics], model: Mo
     parts = sum(parts_of(part) for part in (*node.keys, *node.order))
     work = {
         Primitive.EXPRESSION: input.elements * parts,
-        Primitive.KEY: input.elements * len(node.keys),
+        **coded(input.elements, len(node.keys)),
         Primitive.EVENT: input.elements,
         Primitive.STORE: (input.elements + output.elements) * len(node.schema),
         Primitive.PASS: output.elements,

@@ -2,8 +2,8 @@
 
 K gives each primitive operation a cost variable (tables 22.1 to 22.7) and counts how often it is
 done in a unit of time. Ours are those of vectorized operators: what a row costs is small, what a
-batch costs whatever is in it (`CALL`) is not. `millstream calibrate` measures them on the machine;
-the defaults below were measured by it too.
+batch costs whatever is in it is not, and differs from operator to operator. `millstream calibrate`
+measures both on the machine; the defaults below were measured by it too.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from millstream.errors import QueryError
 class Primitive(Enum):
     """What costs are counted in; the letter is K's cost variable."""
 
-    CALL = "call"  # an operator takes a batch, whatever is in it
+    VECTOR = "vector"  # an operation on a column of a batch, whatever is in it
     EXPRESSION = "expression"  # a part of an expression over one row: C_P, C_F
-    PASS = "pass"  # an element is passed on or its times are changed: C_S, C_O
+    PASS = "pass"  # an element is passed on: C_O
+    ROUND = "round"  # its times are rounded: C_S
     KEY = "key"  # a value of a key becomes a code: C_H, C_G, C_A
+    COMBINE = "combine"  # one more value of a key
     INSERT = "insert"  # an element is put into a ring, and leaves it: C_B + C_L + C_R
     SCHEDULE = "schedule"  # the same for a calendar
     RETRACT = "retract"  # an element of a calendar ends before its time
@@ -39,7 +41,58 @@ class Primitive(Enum):
     RANK = "rank"  # a row finds its place in an order
 
 
+# Nanoseconds, as `millstream calibrate` measured them where this was written.
+PRIMITIVES: Mapping[Primitive, float] = {
+    Primitive.VECTOR: 3_600.0,
+    Primitive.EXPRESSION: 1.3,
+    Primitive.PASS: 0.08,
+    Primitive.ROUND: 6.6,
+    Primitive.KEY: 20.0,
+    Primitive.COMBINE: 92.0,
+    Primitive.INSERT: 38.0,
+    Primitive.SCHEDULE: 150.0,
+    Primitive.RETRACT: 190.0,
+    Primitive.PROBE: 1.3,
+    Primitive.CANDIDATE: 1.7,
+    Primitive.PAIR: 43.0,
+    Primitive.EVENT: 34.0,
+    Primitive.STORE: 2.9,
+    Primitive.ACCUMULATE: 44.0,
+    Primitive.RESULT: 0.0,
+    Primitive.SWING: 43.0,
+    Primitive.RANK: 13_000.0,
+}
+BATCHES: Mapping[str, float] = {
+    "Source": 2_600.0,
+    "Filter": 0.0,
+    "Map": 1_900.0,
+    "Union": 1_600.0,
+    "TimeWindow": 7_900.0,
+    "Granularity": 25_000.0,
+    "CountWindow": 100_000.0,
+    "Join": 47_000.0,
+    "MultiJoin": 300_000.0,
+    "SemiJoin": 100_000.0,
+    "OuterJoin": 280_000.0,
+    "Distinct": 14_000.0,
+    "Pointwise": 130_000.0,
+    "Aggregate": 130_000.0,
+    "TopN": 140_000.0,
+    "Split": 200_000.0,
+    "Cut": 50_000.0,
+    "Coalesce": 80_000.0,
+    "Deltas": 160_000.0,
+    "Changes": 36_000.0,
+}
+
 Work = dict[Primitive, float]  # how often, a chronon
+
+
+def coded(elements: float, columns: int) -> Work:
+    """So many elements are told apart by the values of so many columns."""
+    if not columns:
+        return {}
+    return {Primitive.KEY: elements, Primitive.COMBINE: elements * (columns - 1)}
 
 
 def together(*parts: Mapping[Primitive, float]) -> Work:
@@ -50,40 +103,24 @@ def together(*parts: Mapping[Primitive, float]) -> Work:
     return total
 
 
-# Nanoseconds, measured by `millstream calibrate` on the machine of `docs/decisions`.
-MEASURED: Mapping[Primitive, float] = {
-    Primitive.CALL: 20_000.0,
-    Primitive.EXPRESSION: 3.0,
-    Primitive.PASS: 2.0,
-    Primitive.KEY: 15.0,
-    Primitive.INSERT: 20.0,
-    Primitive.SCHEDULE: 60.0,
-    Primitive.RETRACT: 150.0,
-    Primitive.PROBE: 10.0,
-    Primitive.CANDIDATE: 3.0,
-    Primitive.PAIR: 15.0,
-    Primitive.EVENT: 15.0,
-    Primitive.STORE: 3.0,
-    Primitive.ACCUMULATE: 5.0,
-    Primitive.RESULT: 20.0,
-    Primitive.SWING: 30.0,
-    Primitive.RANK: 2_000.0,
-}
-
-
 @dataclass(frozen=True)
 class Constants:
-    """Nanoseconds of each primitive operation."""
+    """Nanoseconds of each primitive operation, and of a batch in each kind of operator."""
 
-    nanoseconds: Mapping[Primitive, float] = field(default_factory=lambda: MEASURED)
+    primitives: Mapping[Primitive, float] = field(default_factory=lambda: PRIMITIVES)
+    batches: Mapping[str, float] = field(default_factory=lambda: BATCHES)
 
-    def cost(self, work: Mapping[Primitive, float]) -> float:
-        """Nanoseconds a chronon."""
-        return sum(count * self.nanoseconds[primitive] for primitive, count in work.items())
+    def cost(self, operator: str, work: Mapping[Primitive, float], batches: float) -> float:
+        """Nanoseconds a chronon of an operator that does so much, and takes so many batches."""
+        own = sum(count * self.primitives[primitive] for primitive, count in work.items())
+        return own + batches * self.batches.get(operator, 0.0)
 
     def write(self, path: Path) -> None:
+        told = {
+            "primitives": {p.value: round(self.primitives[p], 3) for p in Primitive},
+            "batches": {name: round(value) for name, value in self.batches.items()},
+        }
         path.parent.mkdir(parents=True, exist_ok=True)
-        told = {primitive.value: round(self.nanoseconds[primitive], 3) for primitive in Primitive}
         path.write_text(json.dumps(told, indent=2) + "\n")
 
 
@@ -98,22 +135,19 @@ def known_constants(path: Path | None = None) -> Constants:
     path = calibration_file() if path is None else path
     try:
         told = json.loads(path.read_text())
+        given, of_batches = told["primitives"], told["batches"]
+        primitives = {p: _checked(given.get(p.value, PRIMITIVES[p])) for p in Primitive}
+        batches = {n: _checked(of_batches.get(n, BATCHES[n])) for n in BATCHES}
     except FileNotFoundError:
         return Constants()
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, str(error)) from None
-    if not isinstance(told, dict):
-        raise _unreadable(path, "it is not an object")
-    measured = {}
-    for primitive in Primitive:
-        value = told.get(primitive.value, MEASURED[primitive])
-        if not isinstance(value, int | float) or not 0 <= value < 1e12:
-            raise _unreadable(path, f'"{primitive.value}" is {value!r}')
-        measured[primitive] = float(value)
-    return Constants(measured)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise QueryError(
+            f"the measured costs in {path} cannot be read: {error}", help="run millstream calibrate"
+        ) from None
+    return Constants(primitives, batches)
 
 
-def _unreadable(path: Path, reason: str) -> QueryError:
-    return QueryError(
-        f"the measured costs in {path} cannot be read: {reason}", help="run millstream calibrate"
-    )
+def _checked(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise ValueError(f"{value!r} is not a number of nanoseconds")
+    return float(value)
