@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import runpy
 import sys
@@ -12,6 +13,7 @@ import pytest
 from docs.document import DOCUMENTS, ROOT, blocks_of, name_of, write_anew
 from docs.player import Player
 from docs.tables import answer, lines_of
+from millstream.local.metrics import OperatorMetrics, Progress, SourceMetrics
 from millstream.logical import aggregates
 from millstream.logical.functions import registry as functions
 
@@ -26,7 +28,7 @@ ON_SPARK = {"docs/tutorial.md"}
 #: How many blocks people alone can run, and why; a document that is not here has none.
 NOT_RUN = {
     "docs/sources.md": ["it needs a Kafka server."],
-    "docs/spark.md": ["it needs a cluster."],
+    "docs/spark.md": ["it needs a cluster."] * 3,
 }
 
 
@@ -92,6 +94,28 @@ def _places(document: Path) -> set[str]:
     """The headings of a document, as links name them."""
     headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_programs_that_are_files_are_run() -> None:
+    """A file of Python or of statements that no command names would be shown in vain."""
+    for document in DOCUMENTS:
+        blocks = blocks_of(document)
+        commands = "".join(block.text for block in blocks if block.language == "console")
+        files = [block.file for block in blocks if block.file is not None]
+        programs = [file for file in files if file.endswith((".py", ".sql"))]
+        assert [file for file in programs if file not in commands] == [], document.name
+
+
+def test_all_metrics_are_told_of() -> None:
+    told = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    told = told[told.index("## What to watch") : told.index("## After a crash")]
+    names = {
+        field.name
+        for kind in (Progress, SourceMetrics, OperatorMetrics)
+        for field in dataclasses.fields(kind)
+    }
+    missing = {name for name in names if not re.search(rf"\b{name}\b", told)}
+    assert missing == set()
 
 
 # --- the tables of functions ----------------------------------------------------------------------

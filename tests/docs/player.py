@@ -16,6 +16,7 @@ import warnings
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import millstream as ms
 from docs.document import ROOT, Block
@@ -121,7 +122,8 @@ class Player:
             case "millstream":
                 return shown(run_command, arguments)
             case "python" if arguments[0] != "-m":
-                return shown(runpy.run_path, arguments[0], run_name="__main__")
+                with mock.patch.object(sys, "argv", arguments):
+                    return shown(runpy.run_path, _program(arguments[0]), run_name="__main__")
             case "make":
                 assert re.search(f"^{arguments[0]}:", _own("Makefile"), re.MULTILINE), line
             case "pip":
@@ -133,6 +135,11 @@ class Player:
             case _:
                 raise AssertionError(f"nobody runs {program}")
         return ""
+
+
+def _program(name: str) -> str:
+    """A program that the document has shown, or one of the repository's."""
+    return name if Path(name).exists() else str(ROOT / name)
 
 
 def _own(name: str) -> str:
