@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: test demo lint types unit bench bench-spark clean
+.PHONY: test demo lint types unit bench papers bench-spark clean
 
 test: lint types unit  ## set up, then check style, types and behaviour
 
@@ -24,6 +24,9 @@ unit: $(VENV)/ready-dev
 
 bench: $(VENV)/ready-dev  ## ratios against DuckDB, Polars and plain Python
 	$(BIN)/python -m benchmarks
+
+papers: $(VENV)/ready  ## numbers and pictures of the papers on join orders and load shedding
+	$(BIN)/python -m benchmarks.papers
 
 bench-spark: $(VENV)/ready-dev  ## Millstream on Spark beside Spark's own operators
 	$(BIN)/python -m benchmarks.spark

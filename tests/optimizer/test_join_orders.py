@@ -7,6 +7,7 @@ from math import factorial, isclose, prod
 from random import Random
 
 import pytest
+from benchmarks.papers.join_queries import EXAMPLE_1, TABLE_5, any_query
 
 from millstream.optimizer.join_graph import (
     Equality,
@@ -19,7 +20,6 @@ from millstream.optimizer.join_graph import (
 from millstream.optimizer.join_orders.costs import Asymmetric, Cheapest, PerElement, SideCost
 from millstream.optimizer.join_orders.search import cheapest, cheapest_of_all, tree_cost
 from millstream.optimizer.join_orders.trees import all_trees, joins, leaves, left_deep, tree_text
-from optimizer.paper_queries import EXAMPLE_1, TABLE_5, any_query
 
 LOOPS = SideCost(insert=1, expire=1, look=0.01)
 TABLES = SideCost(insert=2, expire=2, probe=1, look=0.01, by_key=True)

@@ -7,6 +7,7 @@ from math import inf
 from random import Random
 
 import pytest
+from benchmarks.papers.join_queries import TABLE_5, TABLE_6, TABLE_7, any_query, one_column
 
 from millstream.optimizer.join_graph import Equality, JoinGraph, Predicate, over_time
 from millstream.optimizer.multi_way_orders import MultiWay, Order
@@ -19,7 +20,6 @@ from millstream.optimizer.multi_way_search import (
     sized_tables,
     tree_or_multi_way,
 )
-from optimizer.paper_queries import TABLE_5, TABLE_6, TABLE_7, any_query, one_column
 
 
 def order(text: str) -> Order:

@@ -7,6 +7,7 @@ from itertools import product
 from random import Random
 
 import pytest
+from benchmarks.papers.join_queries import EXAMPLE_1, any_query, conjunctive
 
 from millstream.optimizer.join_graph import over_time
 from millstream.optimizer.join_orders.costs import Asymmetric, PerElement, SideCost
@@ -15,7 +16,6 @@ from millstream.optimizer.shedding.plans import Shedding
 from millstream.optimizer.shedding.polynomial import Polynomial
 from millstream.optimizer.shedding.selections import Selection, ordered, share_kept, utilization
 from millstream.optimizer.shedding.shares import best_shares
-from optimizer.paper_queries import EXAMPLE_1, any_query, conjunctive
 
 # A, figure 1.
 FIRST = Selection("σ1", 0.0005, 0.25)

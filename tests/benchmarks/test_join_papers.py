@@ -1,0 +1,66 @@
+"""The figures of A and G3: charts are whole, and what is counted is what was computed."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from benchmarks.papers import multi_joins, static_optimization
+from benchmarks.papers.charts import Chart
+from benchmarks.papers.multi_joins import Joined, counted, equal_streams
+from benchmarks.papers.numbers import Findings, Number, as_json, as_text
+
+from millstream.optimizer.multi_way_orders import MultiWay
+from millstream.physical.join_steps import new_first
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_a_chart_has_its_lines_within_its_axes(logarithmic: bool) -> None:
+    lines = {"a < b": [(1, 5.0), (2, 50.0), (3, 4200.0)], "other": [(1, 7.0), (3, 9.0)]}
+    chart = Chart("c", "A & B", "x", "y", lines, logarithmic, frozenset({"other"}))
+    root = ElementTree.fromstring(chart.svg())
+    drawn = root.findall(f"{SVG}polyline")
+    assert len(drawn) == 2
+    for line in drawn:
+        for point in line.attrib["points"].split():
+            x, y = map(float, point.split(","))
+            assert 76 <= x <= 490
+            assert 48 <= y <= 348
+    words = [text.text for text in root.iter(f"{SVG}text")]
+    assert {"A & B", "x", "y", "a < b", "other"} <= {*words}
+
+
+@pytest.mark.parametrize("buckets", [1, 5])
+def test_what_is_looked_at_is_what_g3_computes(buckets: int) -> None:
+    graph, orders = equal_streams(3), new_first(range(3))
+    found = counted(Joined(graph, orders, buckets=[buckets] * 3), 100)
+    assert found == pytest.approx(MultiWay(graph, (float(buckets),) * 3).cost(orders), rel=0.15)
+
+
+def test_tables_in_buckets_give_the_same_results() -> None:
+    joins = [Joined(equal_streams(3), new_first(range(3)), 2, [b] * 3) for b in (1, 2, 30)]
+    for joined in joins:
+        joined.push(600)
+    assert joins[0].results == joins[1].results == joins[2].results > 100
+
+
+def test_the_papers_numbers_are_beside_ours() -> None:
+    found = static_optimization.selections() + static_optimization.example()
+    found += static_optimization.experiments(3) + multi_joins.tables()
+    for number in found.numbers:
+        if isinstance(number.paper, float) and number.where != "A figure 10":
+            assert number.ours == pytest.approx(number.paper, rel=0.005), number.what
+    assert json.loads(json.dumps(as_json(found)))["numbers"][0]["paper"] == 75.0
+    assert {chart.name for chart in found.charts} == {
+        "a-figure-6a", "a-figure-6b", "a-figure-7", "a-figure-8", "a-figure-9", "a-figure-10"
+    }  # fmt: skip
+
+
+def test_numbers_as_text() -> None:
+    numbers = [Number("here", "x", 1234.5, 0.125, "why"), Number("there", "y", None, 2.0)]
+    assert as_text(Findings(numbers).numbers) == (
+        "where  what  paper   here\nhere   x     1,234  0.125  why\nthere  y                2"
+    )
