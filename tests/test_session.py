@@ -772,8 +772,6 @@ def test_explain_in_no_other_format() -> None:
     query = session_of({"t": 1, "x": 1}).sql("SELECT x FROM s")
     with pytest.raises(ms.QueryError, match='format "xml" does not exist'):
         query.explain(format="xml")
-    with pytest.raises(ms.NotYetError, match="costs are not estimated yet"):
-        query.explain(costs=True)
 
 
 def test_a_query_shows_what_it_is() -> None:

@@ -10,6 +10,7 @@ from millstream.catalog import Stream
 from millstream.connectors.registry import BUILT_IN, SOURCES
 from millstream.data import is_spark_frame
 from millstream.errors import DataError, MillstreamError, QueryError, did_you_mean
+from millstream.local.bounded import BATCH_ROWS
 from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
 from millstream.logical.plan import Plan, Source
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from millstream.local.inputs import Origin
+    from millstream.optimizer.statistics import Statistics
     from millstream.session import Session
     from millstream.spark.leaves import SparkRows
 
@@ -85,6 +87,20 @@ class Origins:
         if held is not None:  # an iterator can be read once
             self._held[name] = records
         return records
+
+    def statistics(self, plan: Plan) -> Statistics:
+        """What is known of the sources of a plan: declared, or from a look at rows in memory."""
+        from millstream.optimizer.sampling import sampled, span_of
+        from millstream.optimizer.statistics import Statistics, declared
+
+        streams = {name: self.stream(name) for name in sources_of(plan)}
+        held = {name: self._held.get(name) for name in streams}
+        records = {name: rows for name, rows in held.items() if isinstance(rows, Records)}
+        known = {name: declared(stream) for name, stream in streams.items()}
+        for name, rows in records.items():
+            known[name] = known[name].filled(sampled(streams[name], rows, float(BATCH_ROWS)))
+        horizon = span_of(records) if len(records) == len(streams) else None
+        return Statistics(known, plan.domain, horizon=horizon)
 
     def spark_rows(self, name: str, plan: Plan) -> SparkRows | None:
         """All rows of a stream that Spark reads for a plan; None if it does not."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.catalog import Connector, RegisteredQuery
-from millstream.errors import Diagnostic, NotYetError, QueryError
+from millstream.errors import Diagnostic, QueryError
 from millstream.instants import chronon
 from millstream.logical.analysis import given_anew
 from millstream.logical.elements import Element, Row, row_key
@@ -26,6 +26,7 @@ from millstream.values import to_arrow
 if TYPE_CHECKING:
     from millstream.fragments.opening import Opener
     from millstream.local.running import Running
+    from millstream.optimizer.cost import Estimates
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
@@ -106,22 +107,24 @@ class Query:
         """The plan as text, or as JSON with `format="json"`.
 
         With `physical` also the operators that run: in text below a blank line, for the Spark
-        engine in fragments, in JSON as `{"logical": …, "physical": …}`. With `verbose` the text
+        engine in fragments, in JSON as `{"logical": …, "physical": …}`. With `costs` also what they
+        are estimated to give, to keep and to take, in JSON as `"costs"`. With `verbose` the text
         shows the plan after each rule of the optimizer that changed it.
         """
-        if costs:
-            raise NotYetError("costs are not estimated yet", help="leave costs=True out")
         if format not in ("text", "json"):
             raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')
         if format == "text":
             told = [plan_text(self.plan)]
             if verbose:
                 told += [f"after {rule}\n{plan_text(plan)}" for rule, plan in self.rewrites]
-            return "\n\n".join(told + ([self._physical_text()] if physical else []))
-        both = plan_json(self.plan)
-        if physical:
-            both = {"logical": both, "physical": self._physical_json()}
-        return json.dumps(both, indent=2, ensure_ascii=False)
+            told += [self._physical_text()] if physical else []
+            return "\n\n".join(told + ([self._costs_text()] if costs else []))
+        logical = plan_json(self.plan)
+        more = {"physical": self._physical_json()} if physical else {}
+        more |= {"costs": self._costs_json()} if costs else {}
+        return json.dumps(
+            {"logical": logical} | more if more else logical, indent=2, ensure_ascii=False
+        )
 
     def _physical_text(self) -> str:
         if self._session.engine == "spark":
@@ -138,6 +141,24 @@ class Query:
         from millstream.physical.text import physical_json
 
         return physical_json(self.physical_plan, self.plan.domain)
+
+    def _costs_text(self) -> str:
+        from millstream.optimizer.cost.text import costs_text
+
+        return costs_text(self.estimates())
+
+    def _costs_json(self) -> dict[str, object]:
+        from millstream.optimizer.cost.text import costs_json
+
+        return costs_json(self.estimates())
+
+    def estimates(self) -> Estimates:
+        """What its operators are estimated to give, to keep and to take, by what is declared of its
+        streams, or else by a look at their rows where they are in memory."""
+        from millstream.optimizer.cost import estimate, known_constants
+
+        known = self._session._origins.statistics(self.plan)
+        return estimate(self.physical_plan, known, known_constants())
 
     def run(self) -> pa.Table:
         """The whole answer over bounded input.

@@ -110,7 +110,7 @@ def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) 
     groups = product(facts_of_value(key.expression, input).distinct for key in node.keys)
     input = _last_rows(node, input, groups)
     live = occupied(groups, input.present) if node.keys else 1.0
-    rate, length = _steps(node, input, groups, live)
+    rate, length = model.lasting(*_steps(node, input, groups))
     signed = node.form is Form.SIGNED
     output = Characteristics(
         1.0,
@@ -147,10 +147,8 @@ def _last_rows(node: Aggregate, input: Characteristics, groups: float) -> Charac
     return replace(input, length=length, written=None, paired=keys)
 
 
-def _steps(
-    node: Aggregate, input: Characteristics, groups: float, live: float
-) -> tuple[float, float]:
-    """Rows that come, a chronon, and how long they hold."""
+def _steps(node: Aggregate, input: Characteristics, groups: float) -> tuple[float, float]:
+    """Rows that come, a chronon, and how many there are at an instant."""
     keys = [part.key for k in node.keys for part in walk(k.expression) if isinstance(part, Column)]
     paired = input.paired is not None and (not keys or set(keys) <= input.paired)
     # Rows that come together are one event, and so is one that takes the place of an equal one.
@@ -169,9 +167,8 @@ def _steps(
     same = product(1 - chance for chance in calls) if calls else 1.0
     if paired and all(_counts(named.expression) for named in node.aggregates):
         same = 1.0
-    rate = max(moving * (1 - same) + born, 1e-12 / d)
     there = ever_there(rows) if node.keys else 1.0
-    return rate, n * there / rate
+    return moving * (1 - same) + born, n * there
 
 
 def _counts(call: Expression) -> bool:

@@ -53,10 +53,9 @@ def passing(
 ) -> Passing:
     """What passes a gate. Of the rows, `matched` can have partners at all; to each of those they
     come at rate μ = `arrivals`, and there are ρ = `partners` of them on average."""
-    has = ever_there(partners)
-    swings = present * matched * arrivals * math.exp(-partners)
-    share = matched * has
-    share = 1 - share if anti else share
+    none = math.exp(-partners)
+    swings = present * matched * arrivals * none
+    share = 1 - matched + matched * none if anti else matched * ever_there(partners)
     return Passing(rate * share + swings, swings, present * share)
 
 

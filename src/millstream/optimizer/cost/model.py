@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from millstream.optimizer.cost.characteristics import Characteristics, ColumnFacts, Key, facts_of
 from millstream.optimizer.cost.work import Work
@@ -33,12 +33,16 @@ class Model:
     """What formulas may ask beside their inputs."""
 
     statistics: Statistics
-    selectivities: Mapping[str, float] = field(default_factory=dict)
 
     def lifetime(self, length: float) -> float:
         """A validity; where it has no end, what is left of the horizon on average."""
-        ahead = self.statistics.ahead
-        return ahead / 2 if length >= 2**62 else length
+        return self.statistics.ahead / 2 if length >= 2**62 else length
+
+    def lasting(self, rate: float, present: float) -> tuple[float, float]:
+        """The rate and validity of so many rows at an instant; each comes at least once until the
+        horizon, however seldom something changes."""
+        rate = max(rate, present / self.statistics.ahead, 1e-300)
+        return rate, present / rate
 
 
 def is_ordered(node: PhysicalPlan) -> bool:

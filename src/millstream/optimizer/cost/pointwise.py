@@ -118,7 +118,7 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
         1.0 if signed else 0.0,
         written=INFINITE if signed else None,
         batches=sum(input.batches for input in inputs),
-    ).with_rate(rate, present / max(rate, 1e-300))
+    ).with_rate(*model.lasting(rate, present))
     events = sum(2 * i.elements if i.written != INFINITE else i.elements for i in inputs)
     elements = sum(input.elements for input in inputs)
     work = {

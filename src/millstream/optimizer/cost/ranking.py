@@ -46,7 +46,7 @@ def top_n(node: TopN, inputs: Sequence[Characteristics], model: Model) -> Given:
         1.0,
         written=INFINITE,
         batches=input.batches,
-    ).with_rate(max(rate, 1e-300), present / max(rate, 1e-300))
+    ).with_rate(*model.lasting(rate, present))
     sifts = node.input.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not node.keys
     kept = _sifted(input, limit) if sifts else input.present
     share = kept / input.present if input.present else 1.0

@@ -1,0 +1,168 @@
+"""Estimates for people and for programs: what each operator of a plan gives, keeps and takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.logical.time import TimeDomain
+from millstream.optimizer.cost.estimate import Estimate, Estimates
+from millstream.physical.operator import Pattern, PhysicalPlan
+from millstream.physical.operators.source import Source
+from millstream.physical.text import Shared, properties
+
+_HEADINGS = ("rate", "valid", "rows", "memory", "processor")
+
+
+def costs_text(estimates: Estimates) -> str:
+    """A line for each operator, its inputs indented below it, and one for the whole plan; then the
+    defaults that the estimates rest on."""
+    lines = [(_HEADINGS, "operator"), *_lines(estimates, estimates.plan, 0, Shared(estimates.plan))]
+    lines.append((_total(estimates), "in all"))
+    widths = [max(len(cells[i]) for cells, _ in lines) for i in range(len(_HEADINGS))]
+    told = [
+        "  ".join([*(c.rjust(w) for c, w in zip(cells, widths, strict=True)), operator])
+        for cells, operator in lines
+    ]
+    if assumed := list(assumptions(estimates)):
+        told += ["", "assumed, since nobody said: " + "; ".join(assumed)]
+    return "\n".join(told)
+
+
+def _lines(
+    estimates: Estimates, node: PhysicalPlan, level: int, shared: Shared
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    margin = "  " * level
+    if shared.is_known(node):
+        yield ("", "", "", "", ""), f"{margin}Shared {shared.name(node)}"
+        return
+    told = properties(node, estimates.statistics.domain)
+    if shared.is_shared(node):
+        told["shared"] = shared.name(node)
+    words = [type(node).__name__, *(f"{key}={value}" for key, value in told.items())]
+    yield _cells(estimates, node), margin + " ".join(words)
+    for child in node.inputs:
+        yield from _lines(estimates, child, level + 1, shared)
+
+
+def _cells(estimates: Estimates, node: PhysicalPlan) -> tuple[str, ...]:
+    own, domain = estimates[node], estimates.statistics.domain
+    second = estimates.statistics.second
+    return (
+        rate_text(own.output.elements * second, domain),
+        "for ever" if node.pattern is Pattern.MONOTONIC else span_text(own.output.length, domain),
+        number_text(own.rows) if own.rows else "",
+        bytes_text(own.bytes) if own.bytes else "",
+        cost_text(own.cost * second, domain),
+    )
+
+
+def _total(estimates: Estimates) -> tuple[str, ...]:
+    second, domain = estimates.statistics.second, estimates.statistics.domain
+    cost = cost_text(estimates.cost * second, domain)
+    return "", "", number_text(estimates.rows), bytes_text(estimates.bytes), cost
+
+
+def assumptions(estimates: Estimates) -> Iterator[str]:
+    """Defaults that stand in for what is not known of the streams, each stream once."""
+    streams = {node.stream: node for node, _ in estimates if isinstance(node, Source)}
+    for name, node in streams.items():
+        own = [column for column in node.schema if not column.name.startswith("$")]
+        assumed = list(estimates.statistics.assumed(name, tuple(own)))
+        if assumed:
+            yield f"{name} WITH ({', '.join(assumed)})"
+
+
+# --- as data --------------------------------------------------------------------------------------
+
+
+def costs_json(estimates: Estimates) -> dict[str, object]:
+    """Rates are rows a second (on raw time a unit), validity is in chronons, processor time in
+    seconds a second (a unit)."""
+    second = estimates.statistics.second
+    return {
+        "rows": estimates.rows,
+        "bytes": estimates.bytes,
+        "processor": estimates.cost * second / 1e9,
+        "assumed": list(assumptions(estimates)),
+        "plan": _node_json(estimates, estimates.plan, Shared(estimates.plan)),
+    }
+
+
+def _node_json(estimates: Estimates, node: PhysicalPlan, shared: Shared) -> dict[str, object]:
+    if shared.is_known(node):
+        return {"operator": "Shared", "shared": shared.name(node)}
+    told: dict[str, object] = {"operator": type(node).__name__}
+    if shared.is_shared(node):
+        told["shared"] = shared.name(node)
+    told["properties"] = properties(node, estimates.statistics.domain)
+    told |= _estimate_json(estimates[node], estimates.statistics.second)
+    return told | {"inputs": [_node_json(estimates, child, shared) for child in node.inputs]}
+
+
+def _estimate_json(own: Estimate, second: float) -> dict[str, object]:
+    return {
+        "rate": own.output.rate * second,
+        "elements": own.output.elements * second,
+        "valid": own.output.length,
+        "granule": own.output.granule,
+        "rows": own.rows,
+        "bytes": own.bytes,
+        "processor": own.cost * second / 1e9,
+    }
+
+
+# --- numbers for people ---------------------------------------------------------------------------
+
+_SPANS = (("d", 86_400e6), ("h", 3600e6), ("min", 60e6), ("s", 1e6), ("ms", 1e3), ("µs", 1.0))
+
+
+def number_text(number: float) -> str:
+    """Three digits that count.
+
+    >>> [number_text(n) for n in (0.01234, 1.5, 20, 1000.5, 2001, 1234567.0)]
+    ['0.0123', '1.5', '20', '1,000', '2,001', '1,230,000']
+    """
+    if number >= 1000:
+        digits = len(str(int(number))) - 3 if number >= 10_000 else 0
+        return f"{round(number, -digits):,.0f}"
+    return f"{number:.3g}"
+
+
+def rate_text(rate: float, domain: TimeDomain) -> str:
+    return f"{number_text(rate)}/{'s' if domain.microseconds else 'unit'}"
+
+
+def span_text(chronons: float, domain: TimeDomain) -> str:
+    """
+    >>> from millstream.logical.time import RAW_TIME, TIMESTAMP_TIME
+    >>> span_text(90e6, TIMESTAMP_TIME), span_text(1, TIMESTAMP_TIME), span_text(90, RAW_TIME)
+    ('1.5 min', 'an instant', '90')
+    """
+    if chronons <= 1:
+        return "an instant"
+    if not domain.microseconds:
+        return number_text(chronons)
+    span = chronons * domain.microseconds
+    unit, size = next((u, s) for u, s in _SPANS if span >= s or s == 1.0)
+    return f"{number_text(span / size)} {unit}"
+
+
+def bytes_text(number: float) -> str:
+    """
+    >>> bytes_text(512), bytes_text(140_000)
+    ('512 B', '137 KiB')
+    """
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if number >= size:
+            return f"{number_text(number / size)} {unit}"
+    return f"{number_text(number)} B"
+
+
+def cost_text(nanoseconds: float, domain: TimeDomain) -> str:
+    """What a second takes, as a share of one processor; on raw time what a unit takes."""
+    if domain.microseconds:
+        return f"{number_text(nanoseconds / 1e7)} %"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{number_text(nanoseconds / size)} {unit}"
+    return f"{number_text(nanoseconds)} ns"
