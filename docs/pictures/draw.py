@@ -73,14 +73,14 @@ def snapshots() -> str:
 
 
 def slide() -> str:
-    session = session_of(S=[{"t": t} for t in range(16)])
+    session = session_of(S=[{"t": t} for t in range(20)])
     clauses = {
         "WINDOW(RANGE 4)": "changes with every row",
         "WINDOW(RANGE 4 SLIDE 4)": "[0, 4) is complete at 3",
         "WINDOW(RANGE 4) GRANULARITY(4)": "as it was at 0, 4, 8, …",
     }
     lanes = [_views(session, clause, note) for clause, note in clauses.items()]
-    return TimeLine(0, 12, lanes, column=54, margin=300).svg()
+    return TimeLine(0, 13, lanes, column=52, margin=300).svg()
 
 
 def _views(session: ms.Session, clause: str, note: str) -> Lane:
