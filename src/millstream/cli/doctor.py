@@ -45,6 +45,7 @@ def _machine() -> Iterator[tuple[str, str, str | None]]:
         yield package, *_package(package)
     yield "cores", str(os.cpu_count()), None
     yield "memory", _memory(), None
+    yield _costs()
 
 
 def _package(name: str) -> tuple[str, str | None]:
@@ -69,6 +70,19 @@ def _java() -> tuple[str, str, str | None]:
 def _memory() -> str:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return f"{pages / 2**30:.1f} GiB"
+
+
+def _costs() -> tuple[str, str, str | None]:
+    from millstream.optimizer.cost.work import calibration_file, known_constants
+
+    path = calibration_file()
+    if not path.exists():
+        return "costs", "defaults (millstream calibrate measures this machine)", None
+    try:
+        known_constants(path)
+    except MillstreamError as error:
+        return "costs", error.diagnostic.message, error.diagnostic.help
+    return "costs", f"measured ({path})", None
 
 
 # --- checkpoints ----------------------------------------------------------------------------------

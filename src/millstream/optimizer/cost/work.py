@@ -138,7 +138,7 @@ def known_constants(path: Path | None = None) -> Constants:
         given, of_batches = told["primitives"], told["batches"]
         primitives = {p: _checked(given.get(p.value, PRIMITIVES[p])) for p in Primitive}
         batches = {n: _checked(of_batches.get(n, BATCHES[n])) for n in BATCHES}
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Constants()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise QueryError(
