@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 76, 150, 48, 52  # margins
+LEFT, RIGHT, TOP, BOTTOM = 76, 160, 48, 52  # margins
 COLOURS = ("#2f6fb0", "#c4442f", "#2c8a43", "#8250df", "#b27606", "#0f7f8c")
 
 _STYLE = """\
@@ -31,8 +31,8 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Chart:
-    """`logarithmic` is the y axis; otherwise it begins at 0. Lines in `dashes` are drawn so: they
-    are computed where others are measured."""
+    """`logarithmic` is the y axis; otherwise it begins at 0. A line in `dashes` says what a model
+    has in place of the line that it names, in the same colour."""
 
     name: str  # of its file
     title: str
@@ -40,7 +40,7 @@ class Chart:
     y: str
     lines: Mapping[str, Points]
     logarithmic: bool = False
-    dashes: frozenset[str] = frozenset()
+    dashes: Mapping[str, str] = field(default_factory=dict)
 
     def svg(self) -> str:
         parts = [
@@ -61,7 +61,8 @@ class Chart:
         return [point[axis] for points in self.lines.values() for point in points]
 
     def _x_ticks(self) -> list[float]:
-        return _ticks(min(self._values(0)), max(self._values(0)))
+        least = 1.0 if all(value == int(value) for value in self._values(0)) else 0.0
+        return _ticks(min(self._values(0)), max(self._values(0)), least)
 
     def _y_ticks(self) -> list[float]:
         low, high = min(self._values(1)), max(self._values(1))
@@ -98,7 +99,8 @@ class Chart:
         yield _text(18, centre, self.y, "", "middle", turned)
 
     def _drawn(self) -> Iterator[str]:
-        for colour, (name, points) in zip(COLOURS, self.lines.items(), strict=False):
+        for name, points in self.lines.items():
+            colour = self._colour(name)
             places = [self._place(*point) for point in points]
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             dash = ' stroke-dasharray="5 4"' if name in self.dashes else ""
@@ -107,16 +109,21 @@ class Chart:
                 for x, y in places:
                     yield f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
 
+    def _colour(self, name: str) -> str:
+        drawn = [each for each in self.lines if each not in self.dashes]
+        return COLOURS[drawn.index(self.dashes.get(name, name))]
+
     def _legend(self) -> Iterator[str]:
-        for place, (colour, name) in enumerate(zip(COLOURS, self.lines, strict=False)):
+        for place, name in enumerate(self.lines):
+            colour = self._colour(name)
             x, y = WIDTH - RIGHT + 14, TOP + 14 + 20 * place
             dash = ' stroke-dasharray="5 4"' if name in self.dashes else ""
             yield f'<path class="line" stroke="{colour}"{dash} d="M{x} {y}h22"/>'
             yield _text(x + 28, y + 4, name)
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """About five round numbers around these.
+def _ticks(low: float, high: float, least: float = 0.0) -> list[float]:
+    """About five round numbers around these, that far apart at least.
 
     >>> _ticks(0, 47)
     [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
@@ -125,6 +132,7 @@ def _ticks(low: float, high: float) -> list[float]:
     rough = span / 5
     power = 10.0 ** floor(log10(rough))
     step = next(power * times for times in (1, 2, 2.5, 5, 10) if power * times >= rough * 0.99)
+    step = max(step, least)
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
     return [round(step * i, 10) for i in range(first, last + 1)]
 

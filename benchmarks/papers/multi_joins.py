@@ -214,21 +214,21 @@ def equal_streams(count: int, fast: float = 1.0) -> JoinGraph:
 
 def figure_2(most: int) -> Findings:
     lines: dict[str, list[tuple[float, float]]] = {
-        "naive": [], "multi-way": [], "naive, computed": [], "multi-way, computed": [],
+        "naive": [], "multi-way": [], "naive, model": [], "multi-way, model": [],
     }  # fmt: skip
     for count in range(2, most + 1):
         graph, every = equal_streams(count), tuple(range(count))
         model = MultiWay(graph)
         for name, orders in (("naive", as_they_stand(every)), ("multi-way", new_first(every))):
             lines[name].append((count, counted(Joined(graph, orders), 100)))
-            lines[f"{name}, computed"].append((count, model.cost(orders)))
+            lines[f"{name}, model"].append((count, model.cost(orders)))
     title = "G3 figure 2: comparisons in a unit of time by the number of windows"
     chart = Chart("g3-figure-2", title, "windows", "comparisons", lines, logarithmic=True,
-                  dashes=frozenset(n for n in lines if "computed" in n))  # fmt: skip
+                  dashes={f"{n}, model": n for n in ("naive", "multi-way")})  # fmt: skip
     last = {name: points[-1][1] for name, points in lines.items()}
     numbers = [
         Number("G3 figure 2", f"{name}, {most} windows: counted by computed", None,
-               last[name] / last[f"{name}, computed"])
+               last[name] / last[f"{name}, model"])
         for name in ("naive", "multi-way")
     ]  # fmt: skip
     return Findings(numbers, [chart])
@@ -237,7 +237,7 @@ def figure_2(most: int) -> Findings:
 def figure_3(part: str, fast: float, intervals: Sequence[int]) -> Findings:
     graph = equal_streams(4, fast)
     lines: dict[str, list[tuple[float, float]]] = {"NAIVE": [], "LAZY": [], "GENERAL": []}
-    computed: dict[str, list[tuple[float, float]]] = {f"{name}, computed": [] for name in lines}
+    computed: dict[str, list[tuple[float, float]]] = {f"{name}, model": [] for name in lines}
     for interval in intervals:
         model = MultiWay(graph, interval=interval)
         every = list(permutations(range(4)))
@@ -249,15 +249,15 @@ def figure_3(part: str, fast: float, intervals: Sequence[int]) -> Findings:
         for name, orders in chosen.items():
             joined = Joined(graph, orders, interval)
             lines[name].append((interval, counted(joined, max(100, 2 * interval))))
-            computed[f"{name}, computed"].append((interval, model.cost(orders)))
+            computed[f"{name}, model"].append((interval, model.cost(orders)))
     streams = "equal streams" if fast == 1 else "one stream ten times faster"
     chart = Chart(f"g3-figure-3{part}", f"G3 figure 3({part}): comparisons in a unit, {streams}",
                   "interval τ", "comparisons", {**lines, **computed}, logarithmic=True,
-                  dashes=frozenset(computed))  # fmt: skip
+                  dashes=dict(zip(computed, lines, strict=True)))  # fmt: skip
     last = {name: points[-1][1] for name, points in {**lines, **computed}.items()}
     said = {"a": ("> 1", "1"), "b": ("< 1", "< 1")}[part]
     numbers = []
-    for kind in ("", ", computed"):
+    for kind in ("", ", model"):
         lazy = last[f"LAZY{kind}"]
         for name, paper in zip(("NAIVE", "GENERAL"), said, strict=True):
             what = f"{name} by LAZY at τ = {intervals[-1]}{kind}"
