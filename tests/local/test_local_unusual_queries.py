@@ -77,6 +77,10 @@ SESSIONS = [session_of(seed) for seed in range(EXAMPLES)]
 
 @pytest.mark.parametrize("text", TEXTS, ids=TEXTS)
 def test_unusual_query_under_schedules(text: str) -> None:
+    check_under_schedules(text)
+
+
+def check_under_schedules(text: str) -> None:
     random = Random(text)
     for session in SESSIONS:
         with warnings.catch_warnings():

@@ -13,11 +13,12 @@ from enum import Enum
 from millstream.logical import plan as logical
 from millstream.logical.analysis import lives_one_instant
 from millstream.logical.evaluate import is_deterministic
-from millstream.logical.expressions import Expression
-from millstream.logical.plan import JoinKind, Lifetime, Plan
-from millstream.optimizer.conditions import join_keys
+from millstream.logical.expressions import Column, Expression, operands
+from millstream.logical.plan import JoinKind, Lifetime, Named, Plan
+from millstream.logical.time import INFINITY
+from millstream.optimizer.conditions import can_fail, join_keys
 from millstream.physical.operator import Pattern, PhysicalPlan
-from millstream.physical.operators.aggregate import Aggregate
+from millstream.physical.operators.aggregate import Aggregate, Last
 from millstream.physical.operators.changes import Changes
 from millstream.physical.operators.count_window import CountWindow
 from millstream.physical.operators.deltas import Deltas
@@ -130,7 +131,7 @@ class _Chooser:
             case logical.Join():
                 return self._join(plan)
             case logical.Aggregate():
-                return Aggregate(self.node(plan.input), plan.keys, plan.aggregates)
+                return self._aggregate(plan)
             case logical.TopN():
                 return TopN(self.node(plan.input), plan.limit, plan.order, plan.keys)
             case logical.TimeWindow():
@@ -175,6 +176,26 @@ class _Chooser:
         )
         return Pointwise((left, right), _FUNCTIONS[type(plan)], plan.schema, once=once)
 
+    def _aggregate(self, plan: logical.Aggregate) -> PhysicalPlan:
+        """Aggregates over the last rows, or over those of each group, take them as they come: the
+        rows of a window that are nothing but aggregated need not be elements. Rows that cannot be
+        evaluated are in a window all the same, so there the window stays."""
+        chosen = self.node(plan.input)
+        window = _unselected(chosen)
+        own = [named.expression for named in plan.aggregates]
+        if (
+            self._choices.approach is Approach.HYBRID
+            and isinstance(window, CountWindow)
+            and window.rows < INFINITY
+            and window.slide == window.granule == 1
+            and {*window.keys} == {key.expression for key in plan.keys}
+            and not isinstance(window.input, Split)
+            and not any(can_fail(part) for call in own for part in operands(call))
+        ):
+            last = Last(window.rows, window.order)
+            return Aggregate(window.input, plan.keys, plan.aggregates, last=last)
+        return Aggregate(chosen, plan.keys, plan.aggregates)
+
     def _distinct(self, plan: logical.Distinct) -> PhysicalPlan:
         chosen = self.node(plan.input)
         if chosen.pattern is Pattern.STRICT:
@@ -210,6 +231,19 @@ def _comes_by_instants(plan: Plan, chosen: PhysicalPlan) -> bool:
     if settled or whole or chosen.pattern is Pattern.STRICT:
         return False
     return lives_one_instant(plan)
+
+
+def _unselected(plan: PhysicalPlan) -> PhysicalPlan:
+    """The plan without maps at its top that only leave columns out."""
+    while isinstance(plan, Map) and all(
+        output.field.key == _key(output) for output in plan.outputs
+    ):
+        plan = plan.input
+    return plan
+
+
+def _key(output: Named) -> tuple[str, str] | None:
+    return output.expression.key if isinstance(output.expression, Column) else None
 
 
 def _nodes(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:

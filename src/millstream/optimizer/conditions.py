@@ -73,8 +73,10 @@ def can_fail(expression: Expression) -> bool:
             return False
         case Cast(operand=operand, type=target, attempt=attempt):
             return can_fail(operand) or not (attempt or _widens(operand.type, target))
-        case Call(function=function):
-            return function not in _TOTAL or any(map(can_fail, operands(expression)))
+        case Call(function=function, type=type):
+            rounds = types.is_floating(type) and function in ("+", "-", "*")
+            total = rounds or function in _TOTAL
+            return not total or any(map(can_fail, operands(expression)))
     return True
 
 

@@ -11,8 +11,9 @@ from millstream.logical.expressions import AggregateCall, Call, Expression
 from millstream.physical.accumulators import Accumulator, Answer, accumulator
 from millstream.physical.batch import Columns, Ints, Mask, State
 from millstream.physical.expressions.vector import mask_of
+from millstream.physical.last_rows import LastRows
 from millstream.physical.operator import Context
-from millstream.physical.sweep import Steps, Sweep
+from millstream.physical.sweep import Exchanges, Steps, Sweep
 from millstream.values import to_arrow
 
 
@@ -61,8 +62,13 @@ class Calls:
             words += made.encode(arguments, order, included, length)
         return words
 
-    def step(self, steps: Steps) -> list[Answer]:
+    def step(self, steps: Steps | Exchanges) -> list[Answer]:
         """The values after each step."""
+        if isinstance(steps, Exchanges):
+            return [
+                made.exchange(steps.came[place], steps.went[place], len(steps))
+                for made, place in zip(self._accumulators, self._places, strict=True)
+            ]
         return [
             made.step(steps.code, steps.words[place], steps.delta, steps.bounds)
             for made, place in zip(self._accumulators, self._places, strict=True)
@@ -72,12 +78,12 @@ class Calls:
         for made in self._accumulators:
             made.grow(groups)
 
-    def remap(self, old: Ints, capacity: int, sweep: Sweep) -> None:
+    def remap(self, old: Ints, capacity: int, sweep: Sweep | LastRows) -> None:
         for made in self._accumulators:
             made.remap(old, capacity)
         self.tidy(sweep)
 
-    def tidy(self, sweep: Sweep) -> None:
+    def tidy(self, sweep: Sweep | LastRows) -> None:
         """Drop what no event refers to any more."""
         for made, place in zip(self._accumulators, self._places, strict=True):
             if made.crowded:

@@ -318,8 +318,8 @@ class KeySpace:
         self._rebuild(power_of_two(self._entries * self.count))
 
 
-def differs(column: pa.Array, before: Ints) -> Mask:
-    """Where value i is another than value before[i].
+def differs(column: pa.Array, those: Ints | slice, before: Ints | slice) -> Mask:
+    """Where the values of these rows are others than the values of those before.
 
     NULL is equal to NULL, and all is compared bit for bit: values that are equal in SQL and yet
     differ (0.0 and -0.0) may count as different.
@@ -332,8 +332,7 @@ def differs(column: pa.Array, before: Ints) -> Mask:
         words = [np.where(nulls, 0, view(column)), nulls]
     else:
         words = [view(column)]
-    length = len(before)
-    different: Mask = words[0][:length] != words[0][before]
+    different: Mask = words[0][those] != words[0][before]
     for word in words[1:]:
-        different |= word[:length] != word[before]
+        different |= word[those] != word[before]
     return different

@@ -56,6 +56,11 @@ class OpenStarts:
         np.subtract.at(self._counts, places, counts)
         self._head = _first_open(self._counts, self._head, self._tail)
 
+    def change(self, opened: Ints, closed: Ints) -> None:
+        """One of each."""
+        self.add(opened, np.ones(len(opened), np.int64))
+        self.remove(closed, np.ones(len(closed), np.int64))
+
     @property
     def least(self) -> int:
         """INFINITY if nothing is open."""

@@ -49,6 +49,18 @@ class Steps:
         return self.time[self.bounds[:-1]]
 
 
+@dataclass(slots=True)
+class Exchanges:
+    """Steps of the only key there is, in each of which one row comes and one goes."""
+
+    step_time: Ints
+    came: Sequence[Ints]  # words
+    went: Sequence[Ints]
+
+    def __len__(self) -> int:
+        return len(self.step_time)
+
+
 class Sweep:
     """`ordered`: elements come in order of start and of end; then queues hold their events, and
     else calendars. An event has `words` beside its time, its key and its weight."""

@@ -150,7 +150,8 @@ def properties(plan: PhysicalPlan, time: TimeDomain) -> dict[str, str]:
             return {"function": plan.function.value} | _once(plan) | _form(plan)
         case Aggregate():
             by = {"by": _list(map(key_text, plan.keys))} if plan.keys else {}
-            return by | {"compute": _list(map(named_text, plan.aggregates))} | _form(plan)
+            compute = {"compute": _list(map(named_text, plan.aggregates))}
+            return by | compute | _last(plan) | _form(plan)
         case TopN():
             by = {"by": _list(map(expression_text, plan.keys))} if plan.keys else {}
             order = _list(map(sort_key_text, plan.order))
@@ -231,6 +232,13 @@ def _once(plan: Pointwise) -> dict[str, str]:
 def _form(plan: SemiJoin | Pointwise | Aggregate | CountWindow) -> dict[str, str]:
     own = {} if plan.form is Form.SIGNED else {"form": plan.form.value}
     return own | ({"final": "yes"} if plan.final else {})
+
+
+def _last(plan: Aggregate) -> dict[str, str]:
+    if plan.last is None:
+        return {}
+    order = _list(map(expression_text, plan.last.order))
+    return {"rows": str(plan.last.rows), "order": order}
 
 
 def _granule(granule: int, time: TimeDomain) -> dict[str, str]:

@@ -55,6 +55,13 @@ class Accumulator(ABC):
         after it. Every event that goes has the words of one that came.
         """
 
+    def exchange(self, came: Sequence[Ints], went: Sequence[Ints], length: int) -> Answer:
+        """As `step`, of the only group there is: in each segment one row comes and one goes."""
+        events = 2 * length
+        words = [np.stack(pair, axis=1).ravel() for pair in zip(came, went, strict=True)]
+        delta = np.tile(np.array([1, -1]), length)
+        return self.step(np.zeros(events, np.int64), words, delta, np.arange(0, events + 1, 2))
+
     @abstractmethod
     def grow(self, capacity: int) -> None:
         """Make room for groups below `capacity`; new groups are empty."""

@@ -34,6 +34,9 @@ class CountRows(TableAccumulator):
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
         return Answer(of_int64(_count_all(group, delta, bounds, self._table.rows)))
 
+    def exchange(self, came: Sequence[Ints], went: Sequence[Ints], length: int) -> Answer:
+        return Answer(of_int64(np.full(length, self._table.rows[0, 0])))
+
 
 class Count(TableAccumulator):
     """COUNT(x, …), or COUNT_IF(x): the rows without a NULL, or where x holds. The word is 1 for

@@ -66,6 +66,28 @@ def sum_integers(
 
 
 @njit(cache=True)
+def exchange_integers(
+    came: Ints, came_flag: Ints, went: Ints, went_flag: Ints, checked: bool, sums: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """As `sum_integers`, of group 0: in each segment one row comes and one goes."""
+    lows = np.empty(len(came), np.int64)
+    highs = np.empty(len(came), np.int64)
+    counts = np.empty(len(came), np.int64)
+    low, high, count = sums[0, 0], sums[0, 1], sums[0, 2]
+    for j in range(len(came)):
+        if not (checked and came_flag[j] == ABSENT):
+            low, high = add_wide(low, high, came[j], came[j] >> 63)
+            count += 1
+        if not (checked and went_flag[j] == ABSENT):
+            more_low, more_high = _signed(went[j], -1)
+            low, high = add_wide(low, high, more_low, more_high)
+            count -= 1
+        lows[j], highs[j], counts[j] = low, high, count
+    sums[0, 0], sums[0, 1], sums[0, 2] = low, high, count
+    return lows, highs, counts
+
+
+@njit(cache=True)
 def mean_half_up(lows: Ints, highs: Ints, counts: Ints, scale: int, most: int) -> tuple[Ints, Mask]:
     """sum * scale / count, halves away from zero, and whether that was possible in one word:
     the sum must not be larger than `most`, which times scale is at most 2**62."""

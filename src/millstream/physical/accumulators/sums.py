@@ -14,7 +14,7 @@ from millstream.logical.expressions import AggregateCall
 from millstream.logical.functions import EvaluationError
 from millstream.logical.functions.casts import EXACT, fit_decimal
 from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
-from millstream.physical.accumulators.integers import mean_half_up, sum_integers
+from millstream.physical.accumulators.integers import exchange_integers, mean_half_up, sum_integers
 from millstream.physical.accumulators.words import (
     ABSENT,
     WORD_DIGITS,
@@ -72,6 +72,16 @@ class ExactSum(Accumulator):
         if self._wide:
             return self._answer(parts[0][2], _WideSums(parts))
         return self._answer(parts[0][2], _Sums(*parts[0]))
+
+    def exchange(self, came: Sequence[Ints], went: Sequence[Ints], length: int) -> Answer:
+        if self._wide:
+            return super().exchange(came, went, length)
+        came_flag, checked = self._layout.flags(came)
+        went_flag, _ = self._layout.flags(went)
+        sums = exchange_integers(
+            came[0], came_flag, went[0], went_flag, checked, self._tables[0].rows
+        )
+        return self._answer(sums[2], _Sums(*sums))
 
     def _answer(self, counts: Ints, sums: _Sums) -> Answer:
         if self._average:

@@ -10,6 +10,36 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True)
+def slide_window(times: Ints, first: int, held: int, rows: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Take in rows in order of time, which lie behind `held` others from place `first` on. Gives
+    the places, times and changes (1 or -1) of rows that come and go, and where those of each
+    instant begin (and at last their number). A row that goes at once is not told."""
+    place = np.empty(2 * len(times), np.int64)
+    time = np.empty(2 * len(times), np.int64)
+    change = np.empty(2 * len(times), np.int64)
+    bounds = np.empty(len(times) + 1, np.int64)
+    length = steps = i = 0
+    oldest, behind = first, first + held
+    while i < len(times):
+        now, before = times[i], behind
+        while i < len(times) and times[i] == now:
+            i += 1
+            behind += 1
+        bounds[steps] = length
+        steps += 1
+        least = behind - rows
+        for gone in range(oldest, min(least, before)):
+            place[length], time[length], change[length] = gone, now, -1
+            length += 1
+        oldest = max(oldest, least)
+        for come in range(max(before, oldest), behind):
+            place[length], time[length], change[length] = come, now, 1
+            length += 1
+    bounds[steps] = length
+    return place[:length], time[:length], change[:length], bounds[: steps + 1]
+
+
+@njit(cache=True)
 def slide_windows(
     partitions: Ints,
     times: Ints,

@@ -49,6 +49,18 @@ def instants(times: Ints) -> Ints:
 
 
 @njit(cache=True)
+def instants_by_key(codes: Ints, times: Ints) -> Ints:
+    """As `instants`, of events that come key after key."""
+    bounds = np.empty(len(times) + 1, np.int64)
+    count = 0
+    for i in range(len(times)):
+        bounds[count] = i
+        count += i == 0 or times[i] != times[i - 1] or codes[i] != codes[i - 1]
+    bounds[count] = len(times)
+    return bounds[: count + 1]
+
+
+@njit(cache=True)
 def _step_bounds(order: Ints, starts: Ints, times: Ints) -> Ints:
     bounds = np.empty(len(order) + 1, np.int64)
     count = 0

@@ -1,7 +1,8 @@
 """Aggregate: one row a group, with the values of the aggregates over its rows.
 
 *Meaning*: for every t, out(t) = one row for each group of in(t); without keys one row at every t,
-also over nothing.
+also over nothing. With `last`, of the last rows of each group that came up to t, as a count window
+below would have them.
 *State*: for each group its key, its accumulators and its present row; for each row that will go,
 the words that its accumulators need to take it away again.
 *Form*: SIGNED gives, once the frontier has passed an instant, the old row of each group that
@@ -15,12 +16,13 @@ algorithm 3 (our reading: the row of an emptied group is retracted).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from millstream.logical.expressions import Expression
 from millstream.logical.plan import Named, Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.accumulators import Answer
@@ -28,15 +30,25 @@ from millstream.physical.arrays import gather, larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.calls import Calls, empty_value
 from millstream.physical.evaluation import Evaluation
+from millstream.physical.kernels.positions import positions
 from millstream.physical.kernels.rows_of_groups import ended_rows, rows_before, signed_rows
 from millstream.physical.kernels.steps import running_counts
 from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace, differs
+from millstream.physical.last_rows import LastRows
 from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.store import RowStore
-from millstream.physical.sweep import Steps, Sweep
+from millstream.physical.sweep import Exchanges, Steps, Sweep
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last `rows` rows; those of one instant come in the order given."""
+
+    rows: int
+    order: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,7 @@ class Aggregate(PhysicalPlan):
     aggregates: tuple[Named, ...]
     form: Form = Form.SIGNED
     final: bool = False
+    last: Last | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -59,8 +72,15 @@ class Aggregate(PhysicalPlan):
 
     @property
     def state(self) -> str:
+        if self.last is not None:
+            return "accumulators, queues by key" if self.keys else "accumulators, queue"
         queue = self.input.pattern is Pattern.WEAKEST
         return "accumulators, queue" if queue else "accumulators, calendar"
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether rows go in the order in which they come."""
+        return self.last is not None or self.input.pattern is Pattern.WEAKEST
 
     def open(self, context: Context) -> Operator:
         return AggregateOperator(self, context)
@@ -71,13 +91,20 @@ class AggregateOperator(Operator):
         self._node = node
         self._context = context
         calls = [named.expression for named in node.aggregates]
-        self._calls = Calls(calls, context, fifo=node.input.pattern is Pattern.WEAKEST)
+        self._calls = Calls(calls, context, fifo=node.is_fifo)
         keys = [key.expression for key in node.keys]
-        self._values = Evaluation([*keys, *self._calls.expressions], node.input.schema, context)
+        order = () if node.last is None else node.last.order
+        self._ordering = slice(len(keys) + len(self._calls.expressions), None)
+        evaluated = [*keys, *self._calls.expressions, *order]
+        self._values = Evaluation(evaluated, node.input.schema, context)
         self._key_types = [key.type for key in keys]
         self._keys = KeySpace(self._key_types)
         self._key_rows = KeyRows(self._keys)
-        self._sweep = Sweep(node.input.pattern is Pattern.WEAKEST, self._calls.words)
+        self._sweep: Sweep | LastRows
+        if node.last is None:
+            self._sweep = Sweep(node.is_fifo, self._calls.words)
+        else:
+            self._sweep = LastRows(node.last.rows, self._calls.words, bool(keys))
         self._counts = np.zeros(0, np.int64)  # rows of each group
         self._present = np.zeros(0, np.bool_)  # whether a group has a row in the output
         self._since = np.zeros(0, np.int64)  # from when on it holds
@@ -116,7 +143,7 @@ class AggregateOperator(Operator):
             return NEVER
         return min(self._context.beginning, INFINITY - 1)
 
-    def _begin(self, steps: Steps) -> Batch:
+    def _begin(self, steps: Steps | Exchanges) -> Batch:
         """Without keys there is a row over nothing, from before time begins until the first step;
         where that is at the beginning, the row is only for those who look back beyond it."""
         self._begun = True
@@ -135,17 +162,20 @@ class AggregateOperator(Operator):
         return Batch(row, first + NEVER, first + end, first + 1, NEVER)
 
     def _coded(self, batch: Batch) -> tuple[Batch, Ints, Sequence[Ints]]:
-        """A batch without the rows that failed, the groups of its rows, and their words."""
+        """A batch without the rows that failed, the groups of its rows, and their words. Its
+        columns are those by which rows are ordered, where that matters."""
         if not len(batch):
             return batch, batch.start, ()
         values, batch = self._values.kept(batch)
+        if self._node.last is not None:
+            batch = replace(batch, columns=values[self._ordering])
         known, width = self._keys.count, len(self._key_types)
         codes = self._keys.encode(values[:width], len(batch))
         if self._keys.count > known:
             self._make_room()
             fresh = (codes >= known).nonzero()[0]
             self._key_rows.put(codes[fresh], values[:width].take(fresh))
-        return batch, codes, self._calls.encode(values[width:], len(batch))
+        return batch, codes, self._calls.encode(values[width : self._ordering.start], len(batch))
 
     def _make_room(self) -> None:
         old, count = len(self._present), self._keys.count
@@ -176,27 +206,72 @@ class AggregateOperator(Operator):
 
     # --- the steps of the groups -----------------------------------------------------------------
 
-    def _step(self, steps: Steps) -> Batch:
+    def _step(self, steps: Steps | Exchanges) -> Batch:
         """The rows that change: each step's row against the one before it."""
-        codes = steps.step_code
         answers = self._calls.step(steps)
-        has_row = self._has_row(steps, codes, answers)
+        if isinstance(steps, Steps) and self._node.keys:
+            return self._of_groups(steps, answers).up_to(self._reached)
+        return self._of_the_only_group(steps.step_time, answers).up_to(self._reached)
+
+    def _of_groups(self, steps: Steps, answers: Sequence[Answer]) -> Batch:
+        codes = steps.step_code
+        counts = running_counts(steps.code, steps.delta, steps.bounds, self._counts)
+        has_row = self._succeeds(counts > 0, codes, answers)
         before, had_row, last = rows_before(codes, has_row, self._present)
         groups = codes[last]
         changed, both = had_row != has_row, had_row & has_row
         columns = []  # the rows after each step, then those that the groups had
         for answer, stored in zip(answers, self._answer.rows(groups), strict=True):
             column = pa.concat_arrays([answer.values, stored])
-            changed |= both & differs(column, before)
+            changed |= both & differs(column, slice(len(codes)), before)
             columns.append(column)
-        given = self._given(codes, steps.step_time, changed, before, had_row, has_row, columns)
         final = last if len(last) < len(codes) else None
         self._answer.put(groups, [gather(answer.values, final) for answer in answers])
-        return given.up_to(self._reached)
+        told = codes, steps.step_time, changed, before, had_row
+        if self._node.form is Form.INTERVALS:
+            group, row, start, end = ended_rows(*told, self._since)
+            if self._starts is not None:
+                self._starts.change(steps.step_time[changed & has_row], start)
+            weight = np.ones(len(group), np.int64)
+        else:
+            group, row, start, weight = signed_rows(*told, has_row)
+            end = np.full(len(group), INFINITY)
+        values = Columns.gathered(columns, row)
+        return Batch(self._key_rows.rows(group) + values, start, end, weight, self._frontier)
 
-    def _has_row(self, steps: Steps, codes: Ints, answers: Sequence[Answer]) -> Mask:
-        counts = running_counts(steps.code, steps.delta, steps.bounds, self._counts)
-        has_row: Mask = counts > 0 if self._node.keys else np.ones(len(codes), np.bool_)
+    def _of_the_only_group(self, times: Ints, answers: Sequence[Answer]) -> Batch:
+        """Without keys rows follow each other: row i is the one before step i."""
+        codes = np.zeros(len(times), np.int64)
+        has_row = self._succeeds(np.ones(len(times), np.bool_), codes, answers)
+        had_row = np.append(self._present[0], has_row[:-1])
+        changed, both = had_row != has_row, had_row & has_row
+        columns = []
+        first = codes[:1]
+        for answer, stored in zip(answers, self._answer.rows(first), strict=True):
+            column = pa.concat_arrays([stored, answer.values])
+            changed |= both & differs(column, slice(1, None), slice(len(times)))
+            columns.append(column)
+        self._answer.put(first, [answer.values[-1:] for answer in answers])
+        self._present[0] = has_row[-1]
+        at = positions(changed)
+        if len(at) < len(times):
+            had_row, has_row, times = had_row[at], has_row[at], times[at]
+        if self._node.form is Form.INTERVALS:
+            start = np.append(self._since[0], times)
+            self._since[0] = start[-1]
+            row, start, end, weight = at, start[:-1], times, np.ones(len(at), np.int64)
+            shown = had_row
+            if self._starts is not None:
+                self._starts.change(times[has_row], start[had_row])
+        else:
+            row, start = np.stack([at, at + 1], axis=1).ravel(), np.repeat(times, 2)
+            end, weight = np.full(len(row), INFINITY), np.tile(np.array([-1, 1]), len(at))
+            shown = np.stack([had_row, has_row], axis=1).ravel()
+        values = Columns.gathered(columns, row)
+        return Batch(values, start, end, weight, self._frontier).where(shown)
+
+    def _succeeds(self, has_row: Mask, codes: Ints, answers: Sequence[Answer]) -> Mask:
+        """Which of the rows there are, since their aggregates could be computed."""
         for answer in answers:
             if answer.failed is not None:
                 for place, message in answer.messages.items():
@@ -206,30 +281,6 @@ class AggregateOperator(Operator):
                         self._context.fail(rows[0], message)
                 has_row = has_row & ~answer.failed
         return has_row
-
-    def _given(
-        self,
-        codes: Ints,
-        times: Ints,
-        changed: Mask,
-        before: Ints,
-        had_row: Mask,
-        has_row: Mask,
-        columns: Sequence[pa.Array],
-    ) -> Batch:
-        """The changes as signed elements, or as the intervals that they end."""
-        if self._node.form is Form.INTERVALS:
-            group, row, start, end = ended_rows(codes, times, changed, before, had_row, self._since)
-            weight = np.ones(len(group), np.int64)
-            if self._starts is not None:
-                opened = times[changed & has_row]
-                self._starts.add(opened, np.ones(len(opened), np.int64))
-                self._starts.remove(start, weight)
-        else:
-            group, row, start, weight = signed_rows(codes, times, changed, before, had_row, has_row)
-            end = np.full(len(group), INFINITY)
-        values = Columns.gathered(columns, row)
-        return Batch(self._key_rows.rows(group) + values, start, end, weight, self._frontier)
 
     def _end(self) -> Batch:
         """At the end of time: the rows that hold for ever."""
