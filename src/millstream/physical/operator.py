@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -109,6 +109,15 @@ class PhysicalPlan(ABC):
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:
         return tuple(getattr(self, name) for name in self.input_names)
+
+    def with_inputs(self, inputs: Sequence[PhysicalPlan]) -> PhysicalPlan:
+        """The node over other inputs; itself where they are the same."""
+        if all(new is old for new, old in zip(inputs, self.inputs, strict=True)):
+            return self
+        changes: dict[str, Any] = dict(zip(self.input_names, inputs, strict=False))
+        if hasattr(self, "sources"):
+            changes = {"sources": tuple(inputs)}
+        return replace(self, **changes)  # type: ignore[type-var]
 
     @cached_property
     def schema(self) -> Schema:

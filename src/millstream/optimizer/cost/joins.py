@@ -29,6 +29,7 @@ from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 
 RING_BYTES = 44.0  # of an element of a ring, beside its row
 CALENDAR_BYTES = 40.0  # … of a calendar, and of its chain
+WIDER = 1.5  # partitions of a calendar are so much wider than they need to be
 CLOSING_BYTES = 44.0  # … more where elements are found by their row
 
 
@@ -92,7 +93,8 @@ def join(node: Join, inputs: Sequence[Characteristics], model: Model) -> Given:
         tested_work(node.condition, met * twice),
         {Primitive.PAIR: output.elements},
     )
-    rows = [area_rows(c, i, o) for c, i, o in zip(node.areas, inputs, (right, left), strict=True)]
+    sides = zip(node.areas, node.inputs, inputs, (right, left), strict=True)
+    rows = [area_rows(*each) for each in sides]
     sizes = [
         count * element_bytes(choice, side, given)
         for count, choice, side, given in zip(rows, node.areas, node.inputs, inputs, strict=True)
@@ -156,15 +158,24 @@ def pair_end(left: Characteristics, right: Characteristics) -> float | None:
     return known * (other.length + own.length / 2) / (left.length + right.length)
 
 
-def area_rows(choice: AreaChoice, side: Characteristics, other: Characteristics) -> float:
-    """The rows of an area; one that is lazy waits longer for its expiry."""
+def keeps_order(choice: AreaChoice, side: PhysicalPlan) -> bool:
+    """Whether the area of an input is a ring, not a calendar."""
+    return side.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not choice.calendar
+
+
+def area_rows(
+    choice: AreaChoice, side: PhysicalPlan, given: Characteristics, other: Characteristics
+) -> float:
+    """The rows of an area. One that is lazy waits longer for its expiry; of a calendar, the
+    partition waits that the frontier is in."""
     waits = max(other.distance, float(choice.lazy))
-    return side_rows(side.distance, side.length + side.lead, waits)
+    if not keeps_order(choice, side):
+        waits += WIDER * given.length / choice.partitions
+    return side_rows(given.distance, given.length + given.lead, waits)
 
 
 def element_bytes(choice: AreaChoice, side: PhysicalPlan, given: Characteristics) -> float:
-    ring = side.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not choice.calendar
-    own = RING_BYTES if ring else CALENDAR_BYTES
+    own = RING_BYTES if keeps_order(choice, side) else CALENDAR_BYTES
     if side.pattern is Pattern.STRICT:
         own += CLOSING_BYTES
     return ROOM * (own + given.width)
@@ -180,8 +191,7 @@ def side_work(
 ) -> Work:
     """K eq. 22.20 and 22.23: a row's key is coded, the row is put into its area and leaves it; one
     that is retracted is looked for."""
-    ring = side.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not choice.calendar
-    kept = Primitive.INSERT if ring else Primitive.SCHEDULE
+    kept = Primitive.INSERT if keeps_order(choice, side) else Primitive.SCHEDULE
     own: Work = {
         kept: given.rate * indexes,
         Primitive.RETRACT: given.rate * given.retracted * indexes,

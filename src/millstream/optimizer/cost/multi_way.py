@@ -70,7 +70,7 @@ def _state(node: MultiJoin, inputs: Sequence[Characteristics]) -> tuple[float, f
     for port, (own, choice) in enumerate(zip(inputs, node.areas, strict=True)):
         others = [other for index, other in enumerate(inputs) if index != port]
         slowest = max(others, key=lambda other: other.distance)
-        count = area_rows(choice, own, slowest) + own.rate * node.interval / 2
+        count = area_rows(choice, node.sources[port], own, slowest) + own.rate * node.interval / 2
         rows += count
         size += count * element_bytes(choice, node.sources[port], own)
     return rows, size
