@@ -178,12 +178,16 @@ def test_a_file_of_zeros(file: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "missing command"),
         (["explain"], "missing argument 'FILE'"),
         (["frobnicate"], "no such command 'frobnicate'"),
         (["explain", "--format", "xml", "f"], "no such option: --format"),
         (["explain", "a", "b"], "got unexpected extra argument"),
         (["--frob"], "no such option: --frob"),
+        (["run", "--engine", "lokal", "f"], "invalid value for '--engine': 'lokal' is not one of"),
+        (["run", "--format", "xml", "f"], "invalid value for '--format': 'xml' is not one of"),
+        (["shell", "--engine", ""], "invalid value for '--engine': '' is not one of"),
+        (["check"], "missing argument 'FILE'"),
+        (["doctor", "--checkpoint"], "option '--checkpoint' requires an argument"),
     ],
 )
 def test_wrong_usage(
@@ -197,7 +201,7 @@ def test_wrong_usage(
     assert second.startswith("help: millstream")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["explain", "--help"], ["-h"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["explain", "--help"], ["-h"], []])
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments) == 0
     out, err = capsys.readouterr()
@@ -283,12 +287,27 @@ def test_parameters(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_a_parameter_that_is_not_there(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(STREAM + "SELECT price FROM Bid WHERE auction = :wanted")
+    for command in ("explain", "check", "run"):
+        assert run([command, "--param", "wantde=7", str(file)]) == 2
+        assert capsys.readouterr() == (
+            "",
+            'error: no statement has a parameter ":wantde"\nhelp: did you mean "wanted"?\n',
+        )
+    assert run(["check", "--param", "wanted=7", "--param", "b=2", str(file)]) == 2
+    assert capsys.readouterr().err.endswith('parameter ":b"\nhelp: leave it out\n')
+    file.write_text("SELECT 'open")
+    assert run(["check", "--param", "wanted=7", str(file)]) == 1
+    assert "--> auction.sql:1:8" in capsys.readouterr().err
+
+
 # --- how fast -------------------------------------------------------------------------------------
 
 HEAVY = ("numpy", "pyarrow", "sqlglot", "numba", "pyspark", "pandas", "rich", "prompt_toolkit")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"], []])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import sys, time; from millstream.cli.main import run_command\n"
@@ -296,10 +315,13 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
         f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
         "print(code, loaded, time.process_time(), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    code, loaded, seconds = done.stderr.decode().rsplit(maxsplit=2)[-3:]
-    assert (code, loaded) == ("0", "[]")
-    assert float(seconds) < 0.3, "of the processor; a busy machine takes longer by the clock"
+    least = 1.0
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+        code, loaded, seconds = done.stderr.decode().rsplit(maxsplit=2)[-3:]
+        assert (code, loaded) == ("0", "[]")
+        least = min(least, float(seconds))
+    assert least < 0.3, "of the processor; a busy machine takes longer, also of that"
 
 
 # --- as a process ---------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from millstream.cli.panes import Pane, least_height, lines_of, screen_of
 from millstream.cli.progress import progress
@@ -23,6 +24,8 @@ from millstream.cli.reading import UsageError
 
 if TYPE_CHECKING:
     from millstream.session import Session
+
+T = TypeVar("T")
 
 SPEED = 10  # seconds of the auction house in one of ours
 _LIVE = f"speed => {SPEED}, bids => 40000, auctions => 4000, people => 400"  # for 200 seconds
@@ -107,11 +110,10 @@ class Stage:
 @contextmanager
 def _started(panes: list[Pane], engine: str, seconds: float, stage: Stage) -> Iterator[None]:
     """The queries, running; Ctrl-C ends what is done with them."""
-    preparing = threading.Thread(target=_compile, daemon=True)
-    preparing.start()
-    session = _session(engine, seconds, stage)
+    compiled = _aside(_compile)
+    session = _aside(lambda: _session(engine, seconds, stage)).result()
     stage.enter("operators are compiled, once")
-    preparing.join()
+    compiled.result()
     stage.enter("the queries begin")
     with ExitStack() as running:
         for pane in panes:
@@ -122,6 +124,20 @@ def _started(panes: list[Pane], engine: str, seconds: float, stage: Stage) -> It
         stage.enter("the queries end")
         for pane in panes:
             pane.running.stop(0)
+
+
+def _aside(work: Callable[[], T]) -> Future[T]:
+    """Done by another thread: Ctrl-C in the midst of imports can lock them for ever."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except Exception as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def _session(engine: str, seconds: float, stage: Stage) -> Session:
@@ -152,11 +168,10 @@ def _compile() -> None:
     """Run the queries over a few rows: what is compiled is kept on the disk for all processes."""
     from millstream.session import Session
 
-    with suppress(Exception):  # what is wrong with them is told when they are started
-        session = Session("local")
-        session.sql(_streams("bids => 200"))
-        for text in QUERIES.values():
-            session.sql(text).run()
+    session = Session("local")
+    session.sql(_streams("bids => 200"))
+    for text in QUERIES.values():
+        session.sql(text).run()
 
 
 def _await_answers(panes: list[Pane]) -> None:

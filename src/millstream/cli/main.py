@@ -31,8 +31,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # help without rich: it takes longer to load than all the rest
-    help="Continuous SQL queries whose answers are exactly right at every instant.",
-    epilog=_EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -172,22 +170,26 @@ def doctor(
     return _guarded(command, checkpoint)
 
 
-@app.command(
-    epilog="\b\nexamples:\n  millstream calibrate\n  millstream explain --costs auction.sql"
-)
-def calibrate() -> int:
-    """Measure what operations cost on this machine, for explain --costs; half a minute."""
-    from millstream.cli.calibrate import calibrate as command
-
-    return _guarded(command)
-
-
 @app.command()
 def version() -> int:
     """Print the version."""
     from millstream import __version__
 
     return _guarded(print, __version__)
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        raise typer.Exit(version())
+
+
+@app.callback(epilog=_EXAMPLES)
+def _millstream(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Continuous SQL queries whose answers are exactly right at every instant."""
 
 
 # --- from commands to exit codes ------------------------------------------------------------------
@@ -209,12 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command, or tell which there are; the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         command = typer.main.get_command(app)
-        code = command.main(arguments, prog_name="millstream", standalone_mode=False)
+        code = command.main(given, prog_name="millstream", standalone_mode=False)
     except _WrongUsage as error:
-        message = str(error.format_message()).rstrip(".")
+        message = str(error.format_message()).rstrip(".").replace("Value error, ", "")
         print(f"error: {message[:1].lower()}{message[1:]}", file=sys.stderr)
         where = getattr(error.ctx, "command_path", None) or "millstream"
         print(f"help: {where} --help", file=sys.stderr)

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +81,30 @@ def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, l
     """A session in which the statements of a file stand, and what each of them gave."""
     text, name = statements_in(file)
     values = parameters_of(parameters)
+    _refuse_unused(text, values)
+    return standing(text, name, engine, values)
+
+
+def standing(
+    text: str, name: str, engine: str, values: dict[str, object]
+) -> tuple[Session, list[Any]]:
     from millstream.session import Session
 
     session = Session(engine)
     with warnings_told():
         return session, session.run_statements(text, name, values)
+
+
+def _refuse_unused(text: str, values: dict[str, object]) -> None:
+    """A parameter whose name is misspelt would be ignored."""
+    from millstream.errors import did_you_mean
+    from millstream.sql.tokens import tokenize
+
+    try:
+        used = [after.text for mark, after in pairwise(tokenize(text)) if mark.word == ":"]
+    except MillstreamError:  # told with its place when the text is parsed
+        return
+    for name in values:
+        if name not in used:
+            hint = did_you_mean(name, used) or "leave it out"
+            raise UsageError(f'no statement has a parameter ":{name}"', help=hint)

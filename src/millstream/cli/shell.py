@@ -16,7 +16,7 @@ from millstream.cli.live import watch
 from millstream.cli.liveness import is_live
 from millstream.cli.output import Output
 from millstream.cli.progress import progress
-from millstream.cli.reading import bound, parameters_of, warnings_told
+from millstream.cli.reading import parameters_of, standing, statements_in, warnings_told
 from millstream.cli.run import run_live
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.errors import MillstreamError, ParseError, QueryError
@@ -43,13 +43,10 @@ Statements end with a semicolon. Ctrl-C stops a query, Ctrl-D ends the shell.
 
 
 def shell(file: str | None, engine: str, parameters: Iterable[str]) -> None:
-    if file is None:
-        from millstream.session import Session
-
-        session = Session(engine)
-    else:
-        session, _ = bound(file, engine, parameters)
-    shell = Shell(session, parameters_of(parameters))
+    values = parameters_of(parameters)
+    text, name = ("", "") if file is None else statements_in(file)
+    session, _ = standing(text, name, engine, values)
+    shell = Shell(session, values)
     try:
         for text in typed(session) if sys.stdin.isatty() else piped():
             if not shell.run(text):

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import IO, TYPE_CHECKING
@@ -34,7 +35,8 @@ def started_quietly(start: Callable[[], SparkSession]) -> SparkSession:
             spark = start()
             # PySpark's own handler would cancel the batches of all queries, also of those that
             # are to end in good order.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             return spark
         except MillstreamError:
             raise
