@@ -170,6 +170,16 @@ def doctor(
     return _guarded(command, checkpoint)
 
 
+@app.command(
+    epilog="\b\nexamples:\n  millstream calibrate\n  millstream explain --costs auction.sql"
+)
+def calibrate() -> int:
+    """Measure what operations cost on this machine, for explain --costs; half a minute."""
+    from millstream.cli.calibrate import calibrate as command
+
+    return _guarded(command)
+
+
 @app.command()
 def version() -> int:
     """Print the version."""
