@@ -78,24 +78,6 @@ def test_what_is_not_run_is_told(document: Path) -> None:
     assert reasons == NOT_RUN.get(name_of(document), [])
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "ARCHITECTURE.md"], ids=name_of)
-def test_links_lead_somewhere(document: Path) -> None:
-    text = document.read_text(encoding="utf-8")
-    for target, place in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
-        if target.startswith(("https://", "http://")):
-            continue
-        linked = document.parent / target if target else document
-        assert linked.exists(), target
-        if place:
-            assert place in _places(linked), f"{target}#{place}"
-
-
-def _places(document: Path) -> set[str]:
-    """The headings of a document, as links name them."""
-    headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 def test_programs_that_are_files_are_run() -> None:
     """A file of Python or of statements that no command names would be shown in vain."""
     for document in DOCUMENTS:
