@@ -44,6 +44,7 @@ def test_the_command_measures_and_writes(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(calibration, "QUERIES", calibration.QUERIES[:2])
     monkeypatch.setattr(calibration, "LOOPS", ())
+    monkeypatch.setattr(calibration, "AT_ONCE", ())
     monkeypatch.setattr(calibration, "REPEATS", 1)
     assert run_command(["calibrate"]) == 0
     out, err = capsys.readouterr()
@@ -59,6 +60,7 @@ def test_the_command_measures_and_writes(
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "QUERIES", calibration.QUERIES[:2])
     monkeypatch.setattr(calibration, "LOOPS", ())
+    monkeypatch.setattr(calibration, "AT_ONCE", ())
     monkeypatch.setattr(calibration, "REPEATS", 1)
     told: list[tuple[int, int]] = []
     calibrate(lambda done, all: told.append((done, all)))

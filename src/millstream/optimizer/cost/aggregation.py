@@ -129,7 +129,6 @@ def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) 
         **coded(input.elements, len(node.keys)),
         Primitive.EVENT: events,
         Primitive.ACCUMULATE: events * len(calls),
-        Primitive.RESULT: min(events, live / input.granule),
         Primitive.STORE: output.elements * len(node.schema),
     }
     keys = held_keys(live, groups) if node.keys else 1.0

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from millstream.local.graph import Graph
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost.estimate import FORMULAS, Estimates, estimate
 from millstream.optimizer.cost.work import BATCHES, PRIMITIVES, Constants, Primitive
+from millstream.optimizer.multi_way import multi_way
 from millstream.optimizer.sampling import sampled
 from millstream.optimizer.statistics import Statistics, StreamStatistics
 from millstream.physical.areas.area import Probing
@@ -31,6 +33,11 @@ from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice
 from millstream.records import Records
 
+if TYPE_CHECKING:
+    from millstream.query import Query
+
+Planning: TypeAlias = "Callable[[Query], PhysicalPlan]"
+
 SECOND = 1_000_000
 RATE = 10_000  # rows a second of each stream
 WARM = 2 * SECOND  # windows are full by then
@@ -38,9 +45,6 @@ PHASES = ((100, SECOND // 2), (5000, 5 * SECOND // 2))  # rows a batch, and for 
 REPEATS = 3  # the least time counts: others use the machine too
 LEAST = 2000.0  # nanoseconds below which nothing is told apart
 
-LOOPS = (  # joins that look at all rows
-    "SELECT A.v, B.x FROM A WINDOW(RANGE 1 SECOND), B WINDOW(RANGE 1 SECOND) WHERE A.u = B.u",
-)
 QUERIES = (
     "SELECT k FROM A WHERE k = 7",
     "SELECT v FROM A WHERE v < 500 AND k <> 3",
@@ -76,6 +80,15 @@ QUERIES = (
     "SELECT s.n, COUNT(*) AS m FROM (SELECT u, COUNT(*) AS n FROM A WINDOW(RANGE 1 SECOND) "
     "GROUP BY u) s GROUP BY s.n",
     "SELECT v, x FROM A WINDOW(RANGE 200 MILLISECONDS) ORDER BY x DESC LIMIT 5",
+    "SELECT COUNT(*) AS n FROM (SELECT k, COUNT(*) AS m FROM A WINDOW(RANGE 1 SECOND) GROUP BY k) "
+    "s WINDOW(RANGE 1 SECOND) GRANULARITY(100 MILLISECONDS)",
+)
+LOOPS = (  # joins that look at all rows
+    "SELECT A.v, B.x FROM A WINDOW(RANGE 1 SECOND), B WINDOW(RANGE 1 SECOND) WHERE A.u = B.u",
+)
+AT_ONCE = (  # joins of many inputs
+    "SELECT A.v FROM A WINDOW(RANGE 1 SECOND), B WINDOW(RANGE 500 MILLISECONDS), "
+    "C WINDOW(RANGE 1 SECOND) WHERE A.u = B.u AND B.u = C.u",
 )
 
 
@@ -91,20 +104,38 @@ class Observation:
 
 def calibrate(tell: Callable[[int, int], None] = lambda done, all: None) -> Constants:
     """The constants of this machine; `tell` hears how many queries have run, of how many."""
-    todo = [*((sql, Probing.HASH) for sql in QUERIES), *((sql, Probing.LOOP) for sql in LOOPS)]
+    kinds: list[tuple[Sequence[str], Planning]] = [
+        (QUERIES, _as_planned),
+        (LOOPS, _by_loops),
+        (AT_ONCE, _all_at_once),
+    ]
+    todo = [(sql, planning) for queries, planning in kinds for sql in queries]
     observations: list[Observation] = []
-    for number, (sql, probing) in enumerate(todo):
+    for number, (sql, planning) in enumerate(todo):
         tell(number, len(todo))
-        observations += observed(sql, probing)
+        observations += observed(sql, planning)
     return fitted(observations)
+
+
+def _as_planned(query: Query) -> PhysicalPlan:
+    return query.physical_plan
+
+
+def _by_loops(query: Query) -> PhysicalPlan:
+    choices = Choices(areas=AreaChoice(probing=Probing.LOOP))
+    return choose(query.optimized_plan, query.emit, choices)
+
+
+def _all_at_once(query: Query) -> PhysicalPlan:
+    return multi_way(choose(query.plan, query.emit))
 
 
 # --- queries that are observed --------------------------------------------------------------------
 
 
-def observed(sql: str, probing: Probing = Probing.HASH) -> list[Observation]:
+def observed(sql: str, planning: Planning = _as_planned) -> list[Observation]:
     """Each operator of a query, with few and with many rows a batch."""
-    plan, known, records = _planned(sql, probing)
+    plan, known, records = _planned(sql, planning)
     runs = [_timed(plan, records) for _ in range(REPEATS)]
     found = []
     for phase, (rows, span) in enumerate(PHASES):
@@ -116,7 +147,7 @@ def observed(sql: str, probing: Probing = Probing.HASH) -> list[Observation]:
     return found
 
 
-def _planned(sql: str, probing: Probing) -> tuple[PhysicalPlan, Statistics, dict[str, Records]]:
+def _planned(sql: str, planning: Planning) -> tuple[PhysicalPlan, Statistics, dict[str, Records]]:
     from millstream.session import Session
 
     session = Session(engine="local")
@@ -128,9 +159,7 @@ def _planned(sql: str, probing: Probing) -> tuple[PhysicalPlan, Statistics, dict
     records = query._inputs()
     streams = {name: session._origins.stream(name) for name in records}
     known = {name: sampled(streams[name], each) for name, each in records.items()}
-    choices = Choices(areas=AreaChoice(probing=probing))
-    plan = choose(query.optimized_plan, query.emit, choices)
-    return plan, Statistics(known, query.plan.domain), records
+    return planning(query), Statistics(known, query.plan.domain), records
 
 
 def _rows(seed: int) -> pa.Table:

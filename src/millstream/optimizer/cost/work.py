@@ -35,54 +35,52 @@ class Primitive(Enum):
     PAIR = "pair"  # a pair is made: C_F + C_O
     EVENT = "event"  # a start or an end in order of time: C_Q
     STORE = "store"  # a value is stored or gathered: C_C
-    ACCUMULATE = "accumulate"  # an aggregate takes a row in or out: C_M
-    RESULT = "result"  # a row of a group is told from the one before: C_E
+    ACCUMULATE = "accumulate"  # an aggregate takes a row in or out, and is told: C_M, C_E
     SWING = "swing"  # a row passes a gate, or is stopped
     RANK = "rank"  # a row finds its place in an order
 
 
 # Nanoseconds, as `millstream calibrate` measured them where this was written.
 PRIMITIVES: Mapping[Primitive, float] = {
-    Primitive.VECTOR: 3_600.0,
-    Primitive.EXPRESSION: 1.3,
-    Primitive.PASS: 0.08,
-    Primitive.ROUND: 6.6,
-    Primitive.KEY: 20.0,
-    Primitive.COMBINE: 92.0,
-    Primitive.INSERT: 38.0,
-    Primitive.SCHEDULE: 150.0,
-    Primitive.RETRACT: 190.0,
-    Primitive.PROBE: 1.3,
+    Primitive.VECTOR: 3_900.0,
+    Primitive.EXPRESSION: 1.4,
+    Primitive.PASS: 0.071,
+    Primitive.ROUND: 6.9,
+    Primitive.KEY: 15.0,
+    Primitive.COMBINE: 94.0,
+    Primitive.INSERT: 35.0,
+    Primitive.SCHEDULE: 140.0,
+    Primitive.RETRACT: 150.0,
+    Primitive.PROBE: 21.0,
     Primitive.CANDIDATE: 1.7,
-    Primitive.PAIR: 43.0,
-    Primitive.EVENT: 34.0,
-    Primitive.STORE: 2.9,
-    Primitive.ACCUMULATE: 44.0,
-    Primitive.RESULT: 0.0,
-    Primitive.SWING: 43.0,
-    Primitive.RANK: 13_000.0,
+    Primitive.PAIR: 42.0,
+    Primitive.EVENT: 42.0,
+    Primitive.STORE: 2.0,
+    Primitive.ACCUMULATE: 47.0,
+    Primitive.SWING: 38.0,
+    Primitive.RANK: 15_000.0,
 }
 BATCHES: Mapping[str, float] = {
-    "Source": 2_600.0,
-    "Filter": 0.0,
-    "Map": 1_900.0,
-    "Union": 1_600.0,
-    "TimeWindow": 7_900.0,
-    "Granularity": 25_000.0,
-    "CountWindow": 100_000.0,
-    "Join": 47_000.0,
-    "MultiJoin": 300_000.0,
-    "SemiJoin": 100_000.0,
-    "OuterJoin": 280_000.0,
-    "Distinct": 14_000.0,
-    "Pointwise": 130_000.0,
-    "Aggregate": 130_000.0,
-    "TopN": 140_000.0,
-    "Split": 200_000.0,
+    "Source": 2_400.0,
+    "Filter": 7_100.0,
+    "Map": 1_800.0,
+    "Union": 1_100.0,
+    "TimeWindow": 7_200.0,
+    "Granularity": 27_000.0,
+    "CountWindow": 110_000.0,
+    "Join": 45_000.0,
+    "MultiJoin": 110_000.0,
+    "SemiJoin": 92_000.0,
+    "OuterJoin": 180_000.0,
+    "Distinct": 11_000.0,
+    "Pointwise": 89_000.0,
+    "Aggregate": 39_000.0,
+    "TopN": 0.0,
+    "Split": 160_000.0,
     "Cut": 50_000.0,
     "Coalesce": 80_000.0,
-    "Deltas": 160_000.0,
-    "Changes": 36_000.0,
+    "Deltas": 140_000.0,
+    "Changes": 56_000.0,
 }
 
 Work = dict[Primitive, float]  # how often, a chronon
