@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -139,7 +140,7 @@ class Known:
     def distinct(self, plan: Plan, expression: Expression) -> float:
         return self._distinct
 
-    def selectivity(self, condition: Expression) -> float:
+    def selectivity(self, inputs: Sequence[Plan], condition: Expression) -> float:
         return 0.5
 
 

@@ -12,10 +12,9 @@ It is worse where a binary join gives few of many pairs, which the tree keeps an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 from millstream import types
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
@@ -25,15 +24,18 @@ from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin
 
+Arrange: TypeAlias = Callable[[MultiJoin], MultiJoin]
 
-def multi_way(plan: PhysicalPlan) -> PhysicalPlan:
-    """The plan with each tree of binary joins as one join. What is shared stays shared: a join with
-    several consumers is not taken into another one."""
-    return _Rewriter(plan).node(plan)
+
+def multi_way(plan: PhysicalPlan, arrange: Arrange = lambda join: join) -> PhysicalPlan:
+    """The plan with each tree of binary joins as one join, with the orders that `arrange` gives it.
+    What is shared stays shared: a join with several consumers is not taken into another one."""
+    return _Rewriter(plan, arrange).node(plan)
 
 
 class _Rewriter:
-    def __init__(self, plan: PhysicalPlan) -> None:
+    def __init__(self, plan: PhysicalPlan, arrange: Arrange) -> None:
+        self._arrange = arrange
         self._done: dict[int, PhysicalPlan] = {}
         self._consumers: Counter[int] = Counter()
         self._count(plan)
@@ -47,20 +49,10 @@ class _Rewriter:
     def node(self, node: PhysicalPlan) -> PhysicalPlan:
         if id(node) not in self._done:
             joined = self._joined(node) if isinstance(node, Join) else None
-            self._done[id(node)] = joined or self._with_inputs(node)
+            self._done[id(node)] = joined or node.with_inputs(
+                [self.node(child) for child in node.inputs]
+            )
         return self._done[id(node)]
-
-    def _with_inputs(self, node: PhysicalPlan) -> PhysicalPlan:
-        if all(self.node(child) is child for child in node.inputs):
-            return node
-        changed: dict[str, object] = {}
-        for field in fields(node):  # type: ignore[arg-type]
-            value = getattr(node, field.name)
-            if isinstance(value, PhysicalPlan):
-                changed[field.name] = self.node(value)
-            elif isinstance(value, tuple) and value and isinstance(value[0], PhysicalPlan):
-                changed[field.name] = tuple(map(self.node, value))
-        return replace(node, **changed)  # type: ignore[type-var]
 
     def _joined(self, join: Join) -> MultiJoin | None:
         leaves = list(self._leaves(join))
@@ -82,7 +74,8 @@ class _Rewriter:
             else:
                 conditions.append(condition)
         whole = reduce(_and, failing) if failing else None
-        return MultiJoin(sources, tuple(links), tuple(conditions), whole, areas=areas)
+        joined = MultiJoin(sources, tuple(links), tuple(conditions), whole, areas=areas)
+        return self._arrange(joined)
 
     def _leaves(self, join: Join) -> Iterator[tuple[PhysicalPlan, AreaChoice]]:
         for side, area in zip(join.inputs, join.areas, strict=True):

@@ -34,30 +34,28 @@ class Found:
 
 
 def best_orders(join: MultiWay) -> Found:
-    """For the new elements of each input the order that costs least, wherever they stand in it."""
+    """For the new elements of each input the order that costs least. They stand first in it, unless
+    many go together."""
     found = [_best_order(join, new) for new in join.ports]
     orders = tuple(order for order, _ in found)
     return Found(orders, join.cost(orders), sum(steps for _, steps in found))
 
 
 def _best_order(join: MultiWay, new: int) -> tuple[Order, int]:
-    best: dict[int, tuple[float, Order]] = {}
+    first = join.ports if join.interval else (new,)
+    best: dict[int, tuple[float, Order]] = {1 << port: (0.0, (port,)) for port in first}
     steps = 0
     for bound in range(1, join.graph.all + 1):
-        ports = members(bound)
-        if len(ports) == 1:
-            best[bound] = 0.0, ports
-            continue
-        if len(ports) == 2:
-            # Both orders of two compare the same: the new one first, as everywhere else.
-            ports = tuple(sorted(ports, key=lambda port: port == new))
         ways = []
-        for last in ports:
-            steps += 1
-            cost, order = best[bound ^ 1 << last]
-            step = join.step(bound ^ 1 << last, last, new)
-            ways.append((cost + step.comparisons, (*order, last)))
-        best[bound] = min(ways, key=lambda way: way[0])
+        # Of two, both orders compare the same: there the new one comes first too.
+        for last in sorted(members(bound), key=lambda port: port == new):
+            before = bound ^ 1 << last
+            if before in best:
+                steps += 1
+                cost, order = best[before]
+                ways.append((cost + join.step(before, last, new).comparisons, (*order, last)))
+        if ways:
+            best[bound] = min(ways, key=lambda way: way[0])
     return best[join.graph.all][1], steps
 
 

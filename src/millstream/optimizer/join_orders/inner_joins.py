@@ -2,16 +2,18 @@
 
     Join(Join(A, B), C) = Map(Join(Join(C, A), B))
 
-Conditions: inner joins, and filters above them, none of whose conditions can fail (one that can
-would fail on other rows in another order). Every condition is placed as soon as what it reads is
-there. Equalities that hang together are one: with a = b and b = c also a = c, so that A may be
-joined with C first; each join then has one equality of each class on both its sides. Fields keep
-their names, so that a map brings them back in their order.
+Conditions: inner joins, with filters and maps between them that only choose columns; none of the
+conditions can fail (one that can would fail on other rows in another order). Every condition is
+placed as soon as what it reads is there. Equalities that hang together are one: with a = b and
+b = c also a = c, so that A may be joined with C first; each join then has one equality of each
+class on both its sides. Fields keep their names, so that a map brings them back in their order.
+Columns that nobody reads any more are for other rules to drop.
 It is worse where the cost it goes by is far from true.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -34,6 +36,7 @@ from millstream.logical.plan import (
     Named,
     PartitionedWindow,
     Plan,
+    Schema,
 )
 from millstream.optimizer.conditions import can_fail
 from millstream.optimizer.join_graph import Equality, Input, JoinGraph, Predicate, mask_of, members
@@ -48,15 +51,17 @@ class Estimates(Protocol):
     def rate(self, plan: Plan) -> float: ...
     def size(self, plan: Plan) -> float: ...
     def distinct(self, plan: Plan, expression: Expression) -> float: ...
-    def selectivity(self, condition: Expression) -> float: ...
+    def selectivity(self, inputs: Sequence[Plan], condition: Expression) -> float: ...
 
 
 @dataclass(frozen=True)
 class InnerJoins:
-    """The inputs of a tree of inner joins from left to right, and all parts of its conditions."""
+    """The inputs of a tree of inner joins from left to right, all parts of its conditions, and the
+    columns that it gives."""
 
     inputs: tuple[Plan, ...]
     conditions: tuple[Expression, ...]
+    schema: Schema
 
     @cached_property
     def _places(self) -> dict[tuple[str, str], int]:
@@ -102,7 +107,9 @@ class InnerJoins:
             )
             for equal in self.classes
         )
-        predicates = (Predicate(self.reads(c), known.selectivity(c)) for c in self.others)
+        predicates = (
+            Predicate(self.reads(c), known.selectivity(self.inputs, c)) for c in self.others
+        )
         return JoinGraph(tuple(inputs), tuple(equalities), tuple(predicates))
 
     # --- put together ----------------------------------------------------------------------------
@@ -110,10 +117,9 @@ class InnerJoins:
     def plan(self, tree: Tree) -> Plan:
         """The joins in another order, with the columns in theirs."""
         joined = self._joined(tree)
-        fields = [field for input in self.inputs for field in input.schema]
-        if [field.key for field in joined.schema] == [field.key for field in fields]:
+        if joined.schema == self.schema:
             return joined
-        return Map(joined, tuple(Named(f.column, f.name, f.qualifier) for f in fields))
+        return Map(joined, tuple(Named(f.column, f.name, f.qualifier) for f in self.schema))
 
     def _joined(self, tree: Tree) -> Plan:
         if isinstance(tree, int):
@@ -172,7 +178,7 @@ def inner_joins(plan: Plan) -> InnerJoins | None:
     _take_apart(plan, inputs, conditions)
     if any(map(can_fail, conditions)):
         return None
-    return InnerJoins(tuple(inputs), tuple(dict.fromkeys(conditions)))
+    return InnerJoins(tuple(inputs), tuple(dict.fromkeys(conditions)), plan.schema)
 
 
 def _take_apart(plan: Plan, inputs: list[Plan], conditions: list[Expression]) -> None:
@@ -181,8 +187,24 @@ def _take_apart(plan: Plan, inputs: list[Plan], conditions: list[Expression]) ->
             for side in plan.inputs:
                 _take_apart(side, inputs, conditions)
             conditions += conjuncts(plan.condition)
-        case Filter(input=Join(kind=JoinKind.INNER)):
+        case Filter() if _is_joined(plan):
             _take_apart(plan.input, inputs, conditions)
             conditions += conjuncts(plan.predicate)
+        case Map() if _is_joined(plan):
+            _take_apart(plan.input, inputs, conditions)
         case _:
             inputs.append(plan)
+
+
+def _is_joined(plan: Plan) -> bool:
+    """Whether it is an inner join, below nothing but filters and choices of columns."""
+    match plan:
+        case Filter():
+            return _is_joined(plan.input)
+        case Map(outputs=outputs):
+            kept = (
+                isinstance(o.expression, Column) and o.expression.key == o.field.key
+                for o in outputs
+            )
+            return _is_joined(plan.input) and all(kept)
+    return isinstance(plan, Join) and plan.kind is JoinKind.INNER

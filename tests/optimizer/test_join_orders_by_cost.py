@@ -1,0 +1,136 @@
+"""Joins of queries in the order that the cost model finds cheapest."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+import pytest
+
+import millstream as ms
+from millstream.logical import plan as logical
+from millstream.logical.elements import normal_form
+from millstream.logical.plan import Plan
+from millstream.logical.reference import Reference
+from millstream.optimizer.choice import choose
+from millstream.optimizer.cost import estimate
+from millstream.optimizer.join_orders.by_cost import joins_of_many, reorder_joins
+from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
+from millstream.physical.operator import Pattern, PhysicalPlan
+from millstream.physical.operators.multi_join import MultiJoin
+from physical.feeding import random_elements, run
+from physical.test_multi_join import JOINS, NAMES, VALUES, failing, logical_join
+
+
+def statistics(rates: dict[str, float], distinct: float = 100.0) -> Statistics:
+    columns = {name: ColumnStatistics(distinct=distinct) for name in "kms"}
+    return Statistics({name: StreamStatistics(rate, columns) for name, rate in rates.items()})
+
+
+def random_statistics(chance: Random) -> Statistics:
+    rates = {name: 10 ** chance.uniform(-2, 2) for name in NAMES}
+    return statistics(rates, chance.choice([2.0, 100.0, 5_000.0]))
+
+
+@pytest.mark.parametrize("name", JOINS)
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_known_the_answer_is_the_same(name: str, seed: int) -> None:
+    chance = Random(f"{name} {seed}")
+    plan = logical_join(*JOINS[name])
+    known = random_statistics(chance)
+    inputs = {
+        stream: normal_form(random_elements(chance, Pattern.WEAK, 8, VALUES))
+        for stream in NAMES[: JOINS[name][0]]
+    }
+    expected = Reference(plan, inputs).result()
+    ordered = reorder_joins(plan, known)
+    assert ordered.schema == plan.schema
+    assert Reference(ordered, inputs).result() == expected
+    chosen = choose(ordered, "ELEMENTS")
+    assert cost(chosen, known) <= cost(choose(plan, "ELEMENTS"), known)
+    together = joins_of_many(chosen, known)
+    assert cost(together, known) <= cost(chosen, known)
+    assert normal_form(run(together, inputs, chance).elements) == expected
+
+
+def cost(plan: PhysicalPlan, known: Statistics) -> float:
+    return estimate(plan, known).cost
+
+
+def bound(sql: str, rates: dict[str, float], distinct: int) -> tuple[Plan, Statistics]:
+    """A query over streams whose rates and values are declared."""
+    session = ms.Session(engine="local")
+    for name, rate in rates.items():
+        session.sql(
+            f"CREATE STREAM {name} (t BIGINT, k INT, m INT) SOURCE memory('{name}') ORDERED BY t "
+            f"WITH (rate = {rate}, distinct(k) = {distinct}, distinct(m) = {distinct})"
+        )
+    query = session.sql(sql)
+    assert isinstance(query, ms.Query)
+    return query.optimized_plan, session._origins.statistics(query.plan)
+
+
+CHAIN = """SELECT a.t, d.m FROM A WINDOW(RANGE 100) a
+JOIN B WINDOW(RANGE 100) b ON a.k = b.k
+JOIN C WINDOW(RANGE 100) c ON b.m = c.m
+JOIN D WINDOW(RANGE 100) d ON c.k = d.k"""
+
+
+def first_joined(plan: Plan) -> set[str]:
+    """The streams of the lowest join."""
+    joins = [node for node in plan.walk() if isinstance(node, logical.Join)]
+    return {n.stream for n in joins[-1].walk() if isinstance(n, logical.Source)}
+
+
+def test_slow_streams_are_joined_first() -> None:
+    plan, known = bound(CHAIN, {"A": 100, "B": 100, "C": 0.1, "D": 0.1}, 50)
+    assert first_joined(plan) == {"A", "B"}
+    ordered = reorder_joins(plan, known)
+    assert first_joined(ordered) == {"C", "D"}
+    before, after = (cost(choose(each, "ELEMENTS"), known) for each in (plan, ordered))
+    assert after < before / 2
+
+
+def test_what_is_well_written_stays() -> None:
+    plan, known = bound(CHAIN, {"A": 0.1, "B": 0.1, "C": 10, "D": 10}, 50)
+    assert first_joined(reorder_joins(plan, known)) == {"A", "B"}
+
+
+def test_joins_that_can_fail_stay() -> None:
+    pairs = logical_join(*JOINS["one attribute"])
+    assert isinstance(pairs, logical.Join)
+    plan = logical.Join(pairs.left, pairs.right, condition=failing("A.k", "C.m"))
+    assert reorder_joins(plan, statistics({"A": 100.0, "B": 1.0, "C": 1.0})) is plan
+
+
+def test_joins_below_other_operators_are_found() -> None:
+    plan, known = bound(
+        f"SELECT k, count(*) AS n FROM ({CHAIN.replace('a.t, d.m', 'a.k')}) GROUP BY k",
+        {"A": 100, "B": 100, "C": 0.1, "D": 0.1},
+        50,
+    )
+    ordered = reorder_joins(plan, known)
+    assert isinstance(ordered, logical.Aggregate | logical.Map)
+    assert first_joined(ordered) == {"C", "D"}
+
+
+def test_a_join_of_many_has_its_best_orders() -> None:
+    """New rows of each stream go to the slow one first, where few partners are."""
+    plan = logical_join(*JOINS["one attribute of four"])
+    known = statistics({"A": 10.0, "B": 10.0, "C": 0.001, "D": 10.0}, 20.0)
+    together = joins_of_many(choose(plan, "ELEMENTS"), known)
+    assert isinstance(together, MultiJoin)
+    assert [order[:2] for order in together.orders] == [(0, 2), (1, 2), (2, 0), (3, 2)]
+
+
+def test_ten_inputs_are_planned_in_a_second_of_processor_time() -> None:
+    names = [f"S{i}" for i in range(10)]
+    joined = " ".join(
+        f"JOIN {name} WINDOW(RANGE 100) {name.lower()} ON s0.k = {name.lower()}.k"
+        for name in names[1:]
+    )
+    sql = f"SELECT s0.t FROM S0 WINDOW(RANGE 100) s0 {joined}"
+    plan, known = bound(sql, {name: 1.0 + i for i, name in enumerate(names)}, 1000)
+    began = time.process_time()
+    reorder_joins(plan, known)
+    assert time.process_time() - began < 2
