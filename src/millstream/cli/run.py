@@ -52,6 +52,8 @@ def run(
             run_bounded(session, result, output, ends[result.name])
     if live:
         run_live(queries, output, ends, checkpoint)
+    if not any(isinstance(result, pa.Table | Query) for result in results):
+        print(f'warning: "{file}" has no query: nothing was run', file=sys.stderr)
 
 
 def _end(query: Query, until: str | None) -> Instant | None:
