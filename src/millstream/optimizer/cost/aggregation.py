@@ -132,17 +132,16 @@ def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) 
         Primitive.STORE: output.elements * len(node.schema),
     }
     keys = held_keys(live, groups) if node.keys else 1.0
-    kept = input.ahead if getattr(node, "last", None) is None else input.present
+    kept = input.ahead if node.last is None else input.present
     return Given(output, work, keys + kept, _bytes(node, kept, keys))
 
 
 def _last_rows(node: Aggregate, input: Characteristics, groups: float) -> Characteristics:
     """With a window over counts of its own, the input as that would give it."""
-    last = getattr(node, "last", None)
-    if last is None:
+    if node.last is None:
         return input
     keys = frozenset(k.expression.key for k in node.keys if isinstance(k.expression, Column))
-    length = count_length(input.distance, float(last.rows), groups)
+    length = count_length(input.distance, float(node.last.rows), groups)
     return replace(input, length=length, written=None, paired=keys)
 
 
