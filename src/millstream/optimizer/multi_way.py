@@ -2,26 +2,30 @@
 
     Join(Join(A, B), C) = MultiJoin(A, B, C)
 
-Conditions: inner joins only. An equality of two inputs becomes a link; any other part of a
-condition is tested as soon as what it reads is bound. Parts that can fail, and those behind them,
-are tested on whole rows, in their order; a join that has such parts stays as it is below others,
-whose partners its errors do not wait for.
+Conditions: inner joins only, and between them maps that do nothing but choose columns, unless rows
+that fail would show that they are gone. An equality of two inputs becomes a link; any other part
+of a condition is tested as soon as what it reads is bound. Parts that can fail, and those behind
+them, are tested on whole rows, in their order; a join that has such parts stays as it is below
+others, whose partners its errors do not wait for.
 It is worse where a binary join gives few of many pairs, which the tree keeps and this finds again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 from millstream import types
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
+from millstream.logical.plan import Named
 from millstream.optimizer.conditions import can_fail
 from millstream.physical.join_steps import Link
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
+from millstream.physical.operators.map import Map
 from millstream.physical.operators.multi_join import MultiJoin
 
 Arrange: TypeAlias = Callable[[MultiJoin], MultiJoin]
@@ -54,8 +58,9 @@ class _Rewriter:
             )
         return self._done[id(node)]
 
-    def _joined(self, join: Join) -> MultiJoin | None:
-        leaves = list(self._leaves(join))
+    def _joined(self, join: Join) -> PhysicalPlan | None:
+        tree = list(self._tree(join, not any(map(can_fail, conjuncts(join.condition)))))
+        leaves = [leaf for each in tree for leaf in each.leaves]
         if len(leaves) < 3:
             return None
         sources = tuple(self.node(leaf) for leaf, _ in leaves)
@@ -64,7 +69,7 @@ class _Rewriter:
         links: list[Link] = []
         conditions: list[Expression] = []
         failing: list[Expression] = []
-        for part in self._parts(join):
+        for part in (part for each in tree for part in each.parts):
             link = _link(part, places) if isinstance(part, JoinKey) else None
             condition = _equality(part) if isinstance(part, JoinKey) else part
             if failing or can_fail(condition):
@@ -74,28 +79,49 @@ class _Rewriter:
             else:
                 conditions.append(condition)
         whole = reduce(_and, failing) if failing else None
-        joined = MultiJoin(sources, tuple(links), tuple(conditions), whole, areas=areas)
-        return self._arrange(joined)
+        joined = self._arrange(
+            MultiJoin(sources, tuple(links), tuple(conditions), whole, areas=areas)
+        )
+        if joined.schema == join.schema:
+            return joined
+        return Map(joined, tuple(Named(f.column, f.name, f.qualifier) for f in join.schema))
 
-    def _leaves(self, join: Join) -> Iterator[tuple[PhysicalPlan, AreaChoice]]:
+    def _tree(self, join: Join, through_maps: bool) -> Iterator[_Part]:
+        """The inputs from left to right, and the keys and conditions of all joins, the inner ones
+        first."""
         for side, area in zip(join.inputs, join.areas, strict=True):
-            if self._is_inner(side):
-                yield from self._leaves(side)
+            inner = self._inner(side, through_maps)
+            if inner is None:
+                yield _Part(leaves=[(side, area)])
             else:
-                yield side, area
+                yield from self._tree(inner, through_maps)
+        yield _Part(parts=[*join.keys, *conjuncts(join.condition)])
 
-    def _parts(self, join: Join) -> Iterator[JoinKey | Expression]:
-        """The keys and conditions of all joins of a tree, the inner ones first."""
-        for side in join.inputs:
-            if self._is_inner(side):
-                yield from self._parts(side)
-        yield from join.keys
-        yield from conjuncts(join.condition)
+    def _inner(self, side: PhysicalPlan, through_maps: bool) -> Join | None:
+        """The join that an input is, if it may be taken into another one."""
+        if self._consumers[id(side)] > 1:
+            return None
+        if isinstance(side, Map) and through_maps and chooses_columns(side):
+            return self._inner(side.input, through_maps)
+        if not isinstance(side, Join) or any(map(can_fail, conjuncts(side.condition))):
+            return None
+        return side
 
-    def _is_inner(self, side: PhysicalPlan) -> TypeGuard[Join]:
-        if not isinstance(side, Join) or self._consumers[id(side)] > 1:
-            return False
-        return not any(map(can_fail, conjuncts(side.condition)))
+
+@dataclass(frozen=True)
+class _Part:
+    """Of a tree of joins."""
+
+    leaves: Sequence[tuple[PhysicalPlan, AreaChoice]] = ()
+    parts: Sequence[JoinKey | Expression] = ()
+
+
+def chooses_columns(plan: Map) -> bool:
+    """Whether a map does nothing but leave columns out, or change their order."""
+    return all(
+        isinstance(output.expression, Column) and output.expression.key == output.field.key
+        for output in plan.outputs
+    )
 
 
 def _link(key: JoinKey, places: dict[tuple[str, str], int]) -> Link | None:
