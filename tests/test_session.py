@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
+from millstream.logical.plan import Distinct
 
 T0 = datetime.datetime(2024, 1, 1)
 FOREVER = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
@@ -949,3 +950,28 @@ def test_every_approach_gives_the_same_answer(approach: str) -> None:
     running.wait(timeout=30)
     assert running.results().num_rows == query.run().num_rows
     assert query.snapshot(4) == expected.sql(str(query._entry.text)).snapshot(4)
+
+
+# --- UNIQUE ---------------------------------------------------------------------------------------
+
+
+def test_a_distinct_of_unique_rows_is_left_out() -> None:
+    session = ms.Session(engine="local")
+    rows = [{"id": 1, "k": 1, "t": 1}, {"id": 2, "k": 1, "t": 2}]
+    session.stream("S", rows, time="t", unique=["ID"])
+    query = session.sql("SELECT DISTINCT id, k FROM S WINDOW(RANGE 5)")
+    assert not any(isinstance(node, Distinct) for node in query.optimized_plan.walk())
+    assert query.run().column("id").to_pylist() == [1, 2]
+    other = session.sql("SELECT DISTINCT k FROM S WINDOW(RANGE 5)")
+    assert any(isinstance(node, Distinct) for node in other.optimized_plan.walk())
+    session.sql("CREATE STREAM T (id INT, t BIGINT, UNIQUE (id, t)) SOURCE f() ORDERED BY t")
+    declared = session.sql("SELECT DISTINCT t, id FROM T WINDOW(RANGE 5)")
+    assert not any(isinstance(node, Distinct) for node in declared.optimized_plan.walk())
+
+
+def test_unique_is_a_list_of_columns_of_the_stream() -> None:
+    session = ms.Session(engine="local")
+    with pytest.raises(ms.MillstreamError, match=r'unique is a list of columns: \["id"\]'):
+        session.stream("S", [{"id": 1, "t": 1}], time="t", unique="id")
+    with pytest.raises(ms.MillstreamError, match='column "idd" does not exist'):
+        session.stream("S", [{"id": 1, "t": 1}], time="t", unique=["idd"])

@@ -37,7 +37,8 @@ class Stream:
     bring their own interval; without any, it is the time of arrival. `delay` and `idle` are in
     chronons. `numbered`: rows of one instant come in an order, which is that of a source that one
     reads; many tasks of Spark have none. `rate` (rows a second, or a unit of raw time), `distinct`,
-    `ranges` and `size` (bytes of a row) are statistics for the optimizer."""
+    `ranges` and `size` (bytes of a row) are statistics for the optimizer. `unique`: sets of columns
+    in all of which no two rows agree, whenever they come."""
 
     name: str
     columns: Schema
@@ -52,6 +53,7 @@ class Stream:
     size: float | None = None
     bounded: bool = False
     numbered: bool = True
+    unique: tuple[tuple[str, ...], ...] = ()
 
     @property
     def lifetime(self) -> Lifetime:
@@ -59,7 +61,7 @@ class Stream:
 
     def source(self, alias: str) -> Source:
         source = Source(self.name, alias, self.columns, self.domain, self.lifetime, self.bounded)
-        return replace(source, numbered=self.numbered)
+        return replace(source, numbered=self.numbered, unique=self.unique)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,10 @@ def declared_stream(statement: syntax.CreateStream) -> Stream:
         tuple(distinct.items()),
         tuple(ranges),
         own.get("size"),
+        unique=tuple(
+            tuple(column_named(tuple(columns), column, name).name for column in group)
+            for group in statement.unique
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -128,6 +128,7 @@ class Session:
         delay: str | int | None = None,
         idle: str | int | None = None,
         unit: str | None = None,
+        unique: Sequence[str] = (),
         schema: Mapping[str, str | pa.DataType] | pa.Schema | None = None,
     ) -> None:
         """Register data as a stream.
@@ -136,11 +137,12 @@ class Session:
         iterable of rows (dictionaries, or tuples with `schema`). `time` names the column that
         orders it, or the two columns between which each row is valid. Rows are sorted by time
         first. An iterator with a `schema` is read when a query needs it: a started one while it
-        runs, `run` to its end. A streaming DataFrame is read by queries that are started.
+        runs, `run` to its end. A streaming DataFrame is read by queries that are started. `unique`
+        names columns in all of which no two rows agree.
         """
         declared = None if schema is None else declared_schema(schema)
         if declared is not None and isinstance(data, Iterator):
-            stream = self._declared(name, declared, time, delay, idle, unit)
+            stream = self._declared(name, declared, time, delay, idle, unit, unique)
             self.catalog.add_stream(stream)
             self._origins.hold(stream.name, Reader(stream, lambda: data, shared=True))
             return
@@ -148,12 +150,14 @@ class Session:
         if is_spark_frame(data):
             frame: Any = data
             if self.engine == "spark" or frame.isStreaming:
-                self._stream_frame(name, frame, time=time, delay=delay, idle=idle, unit=unit)
+                self._stream_frame(
+                    name, frame, time=time, delay=delay, idle=idle, unit=unit, unique=unique
+                )
                 return
             data = frame.toArrow()
         table = table_of(data, declared, name)
         columns = declared if declared is not None else schema_of(table, name)
-        stream = self._declared(name, columns, time, delay, idle, unit, bounded=True)
+        stream = self._declared(name, columns, time, delay, idle, unit, unique, bounded=True)
         records = records_of(stream, table)
         self.catalog.add_stream(stream)
         self._origins.hold(stream.name, records)
@@ -185,13 +189,14 @@ class Session:
         delay: str | int | None = None,
         idle: str | int | None = None,
         unit: str | None = None,
+        unique: Sequence[str] = (),
         capacity: int = CAPACITY,
     ) -> Feed:
         """Register a stream that this program pushes: `feed.send(rows)`.
 
         `capacity` is the number of rows that may wait in the queue of a query before `send` waits.
         """
-        stream = self._declared(name, declared_schema(schema), time, delay, idle, unit)
+        stream = self._declared(name, declared_schema(schema), time, delay, idle, unit, unique)
         feed = Feed(stream, capacity)
         self.catalog.add_stream(stream)
         self._origins.hold(stream.name, feed)
@@ -205,6 +210,7 @@ class Session:
         delay: str | int | None,
         idle: str | int | None,
         unit: str | None,
+        unique: Sequence[str],
         bounded: bool = False,
     ) -> Stream:
         _check_name(name)
@@ -221,6 +227,7 @@ class Session:
             length(delay, domain, "the delay") or 0,
             length(idle, domain, "the idle time"),
             bounded=bounded,
+            unique=(_unique(columns, unique, name),) if unique else (),
         )
 
     def source(
@@ -403,6 +410,12 @@ class Session:
                 name.span,
                 f"stop it first: STOP QUERY {query.name}",
             )
+
+
+def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise DataError(f'unique is a list of columns: ["{names}"]')
+    return tuple(column_named(columns, Name(column), stream).name for column in names)
 
 
 def _check_name(name: object) -> None:

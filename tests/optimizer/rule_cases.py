@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parent / "rules"
 R = {"k": "INT", "v": "DOUBLE", "s": "STRING", "t": "BIGINT"}
 Q = {"k": "INT", "w": "DOUBLE", "t": "BIGINT"}
 V = {"k": "INT", "x": "BIGINT", "y": "BIGINT"}
+U = {"id": "INT", "k": "INT", "t": "BIGINT"}
 ROWS = {
     "R": [
         (1, 0.0, "1", 3), (1, -0.0, "1", 3), (2, 1.5, "a", 4), (None, math.nan, "2", 5),
@@ -37,6 +38,7 @@ ROWS = {
         (1, 2.0, 2), (2, 0.0, 4), (2, -0.0, 5), (None, 1.0, 6), (4, 4.0, 8), (1, 2.0, 8),
         (3, None, 11), (2, 1.5, 15),
     ],
+    "U": [(None, 1, 1), (1, 1, 3), (2, None, 3), (3, 1, 4), (4, 2, 9), (5, 2, 11)],
     "V": [(1, 1, 7), (2, 3, 5), (1, 4, 9), (None, 6, 12), (2, 8, 20)],
 }  # fmt: skip
 
@@ -46,6 +48,7 @@ def _session() -> ms.Session:
     session.function("twice", lambda column: pa.compute.multiply(column, 2), returns="INT")
     for name, schema, time in (("R", R, "t"), ("Q", Q, "t"), ("V", V, ("x", "y"))):
         session.stream(name, ROWS[name], time=time, schema=schema)
+    session.stream("U", ROWS["U"], time="t", schema=U, unique=["id"])
     return session
 
 

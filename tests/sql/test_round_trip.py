@@ -223,6 +223,8 @@ def definitions(draw: st.DrawFn) -> str:
             max_size=3,
         )
     )
+    if draw(st.booleans()):
+        columns.append(f"UNIQUE ({draw(names)}, {draw(names)})")
     text = f"CREATE STREAM {draw(names)} ({', '.join(columns)}) SOURCE {draw(connectors())}"
     unit = draw(st.one_of(st.just(""), units.map(" UNIT {}".format)))
     match draw(st.sampled_from(["nothing", "ordered", "valid"])):

@@ -125,7 +125,7 @@ class Lifetime(Enum):
 @dataclass(frozen=True)
 class Source(Plan):
     """A registered stream. With `arrival`, rows carry their place in the stream's order (by time,
-    then by arrival) in a hidden last column."""
+    then by arrival) in a hidden last column. No two rows agree in all of some `unique` columns."""
 
     stream: str
     alias: str
@@ -135,6 +135,7 @@ class Source(Plan):
     bounded: bool = True
     arrival: bool = False
     numbered: bool = True  # whether there is such an order
+    unique: tuple[tuple[str, ...], ...] = ()
 
     input_names = ()
 

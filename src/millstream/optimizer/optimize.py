@@ -14,16 +14,30 @@ from millstream.errors import QueryError
 from millstream.logical.plan import Plan
 from millstream.logical.text import plan_text
 from millstream.optimizer.facts.sharing import Consumers, Nodes
+from millstream.optimizer.rules.drop_distincts import drop_distincts
+from millstream.optimizer.rules.drop_windows import drop_windows
+from millstream.optimizer.rules.fold_constants import fold_constants
 from millstream.optimizer.rules.merge_maps import merge_maps
 from millstream.optimizer.rules.prune_columns import prune_columns
 from millstream.optimizer.rules.push_filters import push_filters
+from millstream.optimizer.rules.push_granularities import push_granularities
+from millstream.optimizer.rules.share_renamed import share_renamed
+from millstream.optimizer.rules.simplify_outer_joins import simplify_outer_joins
+from millstream.optimizer.rules.spread_emptiness import spread_emptiness
 
 Rule: TypeAlias = Callable[[Plan, Consumers], Plan]
 
 RULES: tuple[Rule, ...] = (
+    fold_constants,  # first, since it shows what can fail and what is FALSE
+    simplify_outer_joins,  # before filters leave the joins that they simplify
+    push_granularities,
     push_filters,
+    spread_emptiness,
+    drop_windows,
+    drop_distincts,
     merge_maps,
-    prune_columns,
+    share_renamed,  # when filters are where they stay, and before columns differ by who reads them
+    prune_columns,  # last, since the others drop what reads columns
 )
 
 

@@ -100,7 +100,11 @@ class DefinitionReader:
         if cursor.accept("AS"):
             return CreateDerivedStream(name, self.query())
         cursor.expect("(", "or AS after the name of the stream")
-        columns = tuple(cursor.list_of(self._column))
+        columns: list[ColumnDefinition] = []
+        unique: list[tuple[Name, ...]] = []
+        cursor.list_of(lambda: self._declaration(columns, unique))
+        if not columns:
+            cursor.fail("the name of a column")
         cursor.expect(")", "to close the columns")
         cursor.expect("SOURCE", "after the columns")
         source = self._connector()
@@ -115,7 +119,11 @@ class DefinitionReader:
                 )
             validity = self._validity()
         statistics = self._statistics() if cursor.accept("WITH") else ()
-        return self._ended(CreateStream(name, columns, source, ordering, validity, statistics))
+        return self._ended(
+            CreateStream(
+                name, tuple(columns), source, ordering, validity, statistics, tuple(unique)
+            )
+        )
 
     def _refuse_later_objects(self) -> None:
         for words in (("TABLE",), ("MATERIALIZED", "VIEW")):
@@ -123,6 +131,17 @@ class DefinitionReader:
                 raise NotYetError(
                     f"{' '.join(words)} is reserved: relations are not built yet", self.cursor.span
                 )
+
+    def _declaration(self, columns: list[ColumnDefinition], unique: list[tuple[Name, ...]]) -> None:
+        """A column, or UNIQUE (column, …)."""
+        following = self.cursor.peek()
+        if self.cursor.at("UNIQUE") and following is not None and following.word == "(":
+            self.cursor.advance()
+            self.cursor.advance()
+            unique.append(tuple(self.cursor.list_of(lambda: self.cursor.name("a column"))))
+            self.cursor.expect(")", "to close UNIQUE")
+        else:
+            columns.append(self._column())
 
     def _column(self) -> ColumnDefinition:
         name = self.cursor.name("the name of a column")

@@ -137,10 +137,12 @@ class CreateStream:
     ordering: Ordering | None = None
     validity: Validity | None = None
     statistics: tuple[Statistic, ...] = ()
+    unique: tuple[tuple[Name, ...], ...] = ()
 
     def __str__(self) -> str:
+        unique = (f"UNIQUE ({', '.join(map(str, columns))})" for columns in self.unique)
         parts = [
-            f"CREATE STREAM {self.name} ({', '.join(map(str, self.columns))})",
+            f"CREATE STREAM {self.name} ({', '.join([*map(str, self.columns), *unique])})",
             f"SOURCE {self.source}",
         ]
         parts += [str(part) for part in (self.ordering, self.validity) if part is not None]

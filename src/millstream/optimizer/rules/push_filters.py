@@ -5,6 +5,7 @@
     σ_p(S₁ ∪ S₂) = σ_p(S₁) ∪ σ_p(S₂)  (K 10.5; so for the other set operations)
     σ_p(S₁ ⋈ S₂) = σ_p(S₁) ⋈ S₂       where p reads S₁ only; else p joins the join's condition
     σ_p(δ(S)) = δ(σ_p(S)), σ_p(istream(S)) = istream(σ_p(S))
+    σ_TRUE(S) = S
     σ_p(γ_k(S)) = γ_k(σ_p(S)), and so for partitioned windows and top-n, where p reads k only
 
 Parts of the condition of a join that read one side go there too, where that side is not kept whole.
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from millstream.logical.analysis import lives_one_instant
-from millstream.logical.expressions import Column, Expression, conjunction, conjuncts
+from millstream.logical.expressions import TRUE, Column, Expression, Literal, conjunction, conjuncts
 from millstream.logical.plan import (
     Aggregate,
     Distinct,
@@ -69,6 +70,7 @@ class _Pusher:
 
     def pushed(self, plan: Plan, parts: Parts) -> Plan:
         """The rows of the plan for which the parts hold."""
+        parts = _decided(parts)
         if not parts:
             if id(plan) not in self._done:
                 self._done[id(plan)] = self._passed(plan, [])
@@ -118,7 +120,7 @@ class _Pusher:
             plan,
             left=self.pushed(plan.left, own_left + left),
             right=self.pushed(plan.right, own_right + right),
-            condition=conjunction([part for part in own if part not in own_left + own_right]),
+            condition=conjunction([p for p in own if p not in [*own_left, *own_right, TRUE]]),
         )
         return filtered(joined, above)
 
@@ -129,6 +131,14 @@ _KEEPS_RIGHT = (JoinKind.INNER, JoinKind.RIGHT)
 # and which of them leave rows of that side out themselves.
 _NEEDS_LEFT = (JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI)
 _NEEDS_RIGHT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+
+
+def _decided(parts: Parts) -> Parts:
+    """Without those that are TRUE; FALSE alone if one is never TRUE."""
+    literals = [part.value for part in parts if isinstance(part, Literal)]
+    if any(value is not True for value in literals):
+        return [Literal(False, TRUE.type)]
+    return [part for part in parts if not isinstance(part, Literal)] if literals else parts
 
 
 def _reading(parts: Parts, schema: Schema) -> Parts:

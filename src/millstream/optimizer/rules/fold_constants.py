@@ -1,0 +1,96 @@
+"""What is known of expressions before there are rows.
+
+    f(1, 2) = its value        f(NULL, x) = NULL for strict f
+    TRUE AND p = p             FALSE AND p = FALSE        (and so for OR)
+
+Conditions: what fails on constants stays, to fail on rows. Of AND and OR, which are looked at from
+left to right, nothing that can fail is dropped unless it would not be looked at; nor is an operand
+of a strict function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.logical import functions
+from millstream.logical.evaluate import evaluator, is_deterministic
+from millstream.logical.expressions import Call, Cast, Expression, Literal, operands, rewrite
+from millstream.logical.functions import EvaluationError
+from millstream.logical.plan import Plan, expressions, map_expressions
+from millstream.optimizer.conditions import can_fail
+from millstream.optimizer.facts.sharing import Consumers
+from millstream.optimizer.rewriting import rewritten
+
+
+def fold_constants(plan: Plan, consumers: Consumers) -> Plan:
+    return rewritten(plan, _with_values)
+
+
+def _with_values(node: Plan) -> Plan:
+    """Random values are drawn by the call that stands there: such expressions stay the same."""
+    own = expressions(node)
+    if not any(isinstance(part, Literal) for part in own) or not all(map(is_deterministic, own)):
+        return node
+    return map_expressions(node, _folded)
+
+
+def folded(expression: Expression) -> Expression:
+    return rewrite(expression, _folded)
+
+
+def _folded(part: Expression) -> Expression:
+    match part:
+        case Call(function="and" | "or"):
+            return _decided(part, decisive=part.function == "or")
+        case Call():
+            function = functions.lookup(part.function)
+            if function is None or not function.deterministic:
+                return part
+            if function.strict and _is_null_for_sure(part):
+                return Literal(None, part.type)
+            return _value(part)
+        case Cast():
+            return _value(part)
+    return part
+
+
+def _value(part: Call | Cast) -> Expression:
+    if not all(isinstance(operand, Literal) for operand in operands(part)):
+        return part
+    try:
+        return Literal(evaluator(part, (), {})(()), part.type)
+    except EvaluationError:
+        return part
+
+
+def _is_null_for_sure(part: Call) -> bool:
+    nothing = any(isinstance(a, Literal) and a.value is None for a in part.arguments)
+    return nothing and not any(map(can_fail, part.arguments))
+
+
+def _decided(part: Call, decisive: bool) -> Expression:
+    """AND, which FALSE decides, or OR, which TRUE decides."""
+    kept: list[Expression] = []
+    arguments = list(_flat(part, part.function))
+    for argument in arguments:
+        if isinstance(argument, Literal) and argument.value is decisive:
+            if not any(map(can_fail, kept)):
+                return argument
+            kept.append(argument)
+            break
+        if not isinstance(argument, Literal) or argument.value is None:
+            kept.append(argument)
+    if len(kept) == len(arguments):
+        return part
+    if not kept:
+        return Literal(not decisive, part.type)
+    return kept[0] if len(kept) == 1 else Call(part.function, tuple(kept), part.type)
+
+
+def _flat(part: Expression, function: str) -> Iterator[Expression]:
+    """The operands of ANDs of ANDs, or of ORs of ORs."""
+    if isinstance(part, Call) and part.function == function:
+        for argument in part.arguments:
+            yield from _flat(argument, function)
+    else:
+        yield part
