@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from docs.document import DOCUMENTS, ROOT, blocks_of, name_of, write_anew
 from docs.player import Player
@@ -30,6 +31,9 @@ NOT_RUN = {
     "docs/sources.md": ["it needs a Kafka server."],
     "docs/spark.md": ["it needs a cluster."] * 3,
 }
+
+#: Blocks that are no programs of ours: those of other systems, a grammar.
+TEXTS = {"docs/comparison.md": 4, "docs/language.md": 1}
 
 
 def _cases() -> list[object]:
@@ -74,8 +78,13 @@ def test_it_prints_what_it_says(
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_what_is_not_run_is_told(document: Path) -> None:
-    reasons = [block.not_run for block in blocks_of(document) if block.not_run is not None]
+    blocks = blocks_of(document)
+    reasons = [block.not_run for block in blocks if block.not_run is not None]
     assert reasons == NOT_RUN.get(name_of(document), [])
+    texts = [block for block in blocks if block.language == "text"]
+    assert len(texts) == TEXTS.get(name_of(document), 0)
+    tokens = MarkdownIt().parse(document.read_text(encoding="utf-8"))
+    assert not [token.map for token in tokens if token.type == "code_block"], "indented code"
 
 
 def test_programs_that_are_files_are_run() -> None:
