@@ -39,6 +39,23 @@ def session_of(**streams: list[Row]) -> ms.Session:
 # --- the pictures ---------------------------------------------------------------------------------
 
 
+def readme() -> str:
+    rows = [(1, "clock", 40), (4, "chair", 65), (7, "clock", 55)]
+    session = session_of(Bid=[{"t": t, "item": item, "price": price} for t, item, price in rows])
+    bids = "SELECT item, price FROM Bid WINDOW(RANGE 5)"
+    highest = f"{bids} WHERE price = (SELECT MAX(price) FROM Bid WINDOW(RANGE 5))"
+    return TimeLine(
+        1,
+        12,
+        [
+            Lane("Bid WINDOW(RANGE 5)", bars(session, bids)),
+            Lane("the highest bids", bars(session, highest, "answer")),
+        ],
+        at=8,
+        told="snapshot(8)",
+    ).svg()
+
+
 def tutorial() -> str:
     rows = [(1, 40), (4, 50), (6, 45)]
     session = session_of(Bid=[{"t": t, "price": price} for t, price in rows])
@@ -160,6 +177,7 @@ def _told(plan: Row) -> str:
 
 
 PICTURES = {
+    "readme": readme,
     "tutorial": tutorial,
     "snapshots": snapshots,
     "slide": slide,
