@@ -149,8 +149,7 @@ def _steps(node: Aggregate, input: Characteristics, groups: float) -> tuple[floa
     """Rows that come, a chronon, and how many there are at an instant."""
     keys = [part.key for k in node.keys for part in walk(k.expression) if isinstance(part, Column)]
     paired = input.paired is not None and (not keys or set(keys) <= input.paired)
-    # Rows that come together are one event, and so is one that takes the place of an equal one.
-    d = 1 / (input.steps(keys) * (1 - input.following))
+    d = 1 / input.steps(keys)
     life, g = max(input.present * d, input.granule), input.granule
     n = groups if node.keys else 1.0
     if not node.keys:

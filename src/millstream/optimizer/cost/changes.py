@@ -21,7 +21,7 @@ def net_changes(input: Characteristics) -> float:
     """How often the count of some row changes, a chronon: at each start and end, but for equal rows
     that come and go within one granule (`unequal`), and for pieces that follow each other."""
     values, granule = input.distinct_rows(), input.granule
-    steps = input.steps(input.columns) * (1 - input.following)
+    steps = input.steps(input.columns)
     moves = granule * steps / values
     if moves < 1e-9:
         return 2 * steps

@@ -20,6 +20,7 @@ from millstream.logical.plan import Schema
 from millstream.optimizer.statistics import DISTINCT, width_of
 
 INFINITE = math.inf
+AGE, MOMENT = 1e30, 1e-9  # chronons
 Key = tuple[str, str]  # qualifier and name of a column
 
 
@@ -108,10 +109,10 @@ class Characteristics:
 
     def steps(self, columns: Iterable[Key] = ()) -> float:
         """How often rows come, a chronon, if those that come at one instant and agree in these
-        columns count once."""
+        columns count once, and those not that take the place of an equal one."""
         own = frozenset(columns)
         spared = sum(c.share * (1 - 1 / c.size) for c in self.clumps if own <= c.columns)
-        return self.rate * (1 - spared)
+        return self.rate * max((1 - spared) * (1 - self.following), 1e-9)
 
     @property
     def width(self) -> float:
@@ -129,9 +130,10 @@ class Characteristics:
     def with_rate(
         self, rate: float, length: float | None = None, **changes: object
     ) -> Characteristics:
-        """So many rows a chronon; at least one in an age, so that nothing is divided by zero."""
-        rate = max(rate, 1e-300)
-        length = self.length if length is None else length
+        """So many rows a chronon; at least one in an age, which lives for a moment, so that nothing
+        is divided by zero."""
+        length = max(self.length if length is None else length, MOMENT)
+        rate = max(rate, 1 / AGE)
         return replace(self, distance=1 / rate, length=length, **changes)  # type: ignore[arg-type]
 
 

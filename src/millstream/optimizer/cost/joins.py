@@ -166,9 +166,10 @@ def keeps_order(choice: AreaChoice, side: PhysicalPlan) -> bool:
 def area_rows(
     choice: AreaChoice, side: PhysicalPlan, given: Characteristics, other: Characteristics
 ) -> float:
-    """The rows of an area. One that is lazy waits longer for its expiry; of a calendar, the
-    partition waits that the frontier is in."""
-    waits = max(other.distance, float(choice.lazy))
+    """The rows of an area. Expiry comes with a row of the other side, or with a batch without any;
+    one that is lazy waits longer, and of a calendar the partition waits that the frontier is in."""
+    between = min(other.distance, 1 / other.batches) if other.batches else other.distance
+    waits = max(between, float(choice.lazy))
     if not keeps_order(choice, side):
         waits += WIDER * given.length / choice.partitions
     return side_rows(given.distance, given.length + given.lead, waits)

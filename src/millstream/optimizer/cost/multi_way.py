@@ -69,7 +69,7 @@ def _state(node: MultiJoin, inputs: Sequence[Characteristics]) -> tuple[float, f
     rows = size = 0.0
     for port, (own, choice) in enumerate(zip(inputs, node.areas, strict=True)):
         others = [other for index, other in enumerate(inputs) if index != port]
-        slowest = max(others, key=lambda other: other.distance)
+        slowest = min(others, key=lambda other: other.batches)
         count = area_rows(choice, node.sources[port], own, slowest) + own.rate * node.interval / 2
         rows += count
         size += count * element_bytes(choice, node.sources[port], own)
