@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 from sqlglot import exp
@@ -38,15 +38,11 @@ def declared_stream(statement: syntax.CreateStream) -> Stream:
         times, unit = [validity.start, validity.end], validity.unit
     domain = time_domain(tuple(columns), times, unit, name)
     own = {s.kind: s.value for s in statement.statistics if s.column is None}
-    distinct, least, largest = (
-        {
-            column_named(tuple(columns), s.column, name).name: s.value
-            for s in statement.statistics
-            if s.column is not None and s.kind == kind
-        }
-        for kind in ("distinct", "min", "max")
-    )
-    ranges = [(c, least.get(c), largest.get(c)) for c in dict.fromkeys([*least, *largest])]
+    distinct = {
+        column_named(tuple(columns), s.column, name).name: s.value
+        for s in statement.statistics
+        if s.column is not None and s.kind == "distinct"
+    }
     return Stream(
         name,
         tuple(columns),
@@ -57,13 +53,36 @@ def declared_stream(statement: syntax.CreateStream) -> Stream:
         statement.source,
         own.get("rate"),
         tuple(distinct.items()),
-        tuple(ranges),
+        tuple(_ranges(statement.statistics, tuple(columns), name)),
         own.get("size"),
         unique=tuple(
             tuple(column_named(tuple(columns), column, name).name for column in group)
             for group in statement.unique
         ),
     )
+
+
+def _ranges(
+    statistics: Iterable[syntax.Statistic], columns: Schema, stream: str
+) -> Iterator[tuple[str, float | None, float | None]]:
+    """The least and the largest value of each column of which one is declared."""
+    bounds: dict[str, dict[str, float]] = {}
+    for each in statistics:
+        if each.column is None or each.kind not in ("min", "max"):
+            continue
+        column = column_named(columns, each.column, stream)
+        if not types.is_numeric(column.type):
+            raise BindError(
+                f'column "{column.name}" is {types.sql_name(column.type)} and has no {each.kind} '
+                "that is a number",
+                each.column.span,
+                f"leave {each.kind}({column.name}) out",
+            )
+        own = bounds.setdefault(column.name, {})
+        own[each.kind] = each.value
+        if own.get("min", each.value) > own.get("max", each.value):
+            raise BindError(f'the min of column "{column.name}" is above its max', each.column.span)
+    return ((name, own.get("min"), own.get("max")) for name, own in bounds.items())
 
 
 def time_domain(columns: Schema, times: list[Name], unit: str | None, stream: str) -> TimeDomain:

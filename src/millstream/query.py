@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from millstream.fragments.opening import Opener
     from millstream.local.running import Running
     from millstream.optimizer.cost import Estimates
+    from millstream.optimizer.shedding.queries import Demand
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
@@ -145,7 +146,9 @@ class Query:
     def _costs_text(self) -> str:
         from millstream.optimizer.cost.text import costs_text
 
-        return costs_text(self.estimates())
+        demand = self._demand()
+        too_much = [] if demand is None or not demand.shares else [self._too_much(demand)]
+        return "\n".join([costs_text(self.estimates()), *too_much])
 
     def _costs_json(self) -> dict[str, object]:
         from millstream.optimizer.cost.text import costs_json
@@ -159,6 +162,46 @@ class Query:
 
         known = self._session._origins.statistics(self.plan)
         return estimate(self.physical_plan, known, known_constants())
+
+    def _demand(self) -> Demand | None:
+        """What it needs of processors when its rows come as fast as declared; None where nobody can
+        tell, because some stream has no rate or time has no seconds."""
+        from millstream.optimizer.cost import known_constants
+        from millstream.optimizer.shedding.queries import demand
+        from millstream.origins import sources_of
+
+        names = sorted(sources_of(self.plan))
+        streams = [self._session._origins.stream(name) for name in names]
+        if self.plan.domain.microseconds is None or any(s.rate is None for s in streams):
+            return None
+        known = self._session._origins.statistics(self.plan)
+        capacity = self._session.capacity
+        return demand(self.physical_plan, known, names, capacity, known_constants())
+
+    def _too_much(self, demand: Demand) -> str:
+        capacity = self._session.capacity
+        needs = f"it needs {demand.processors:.2g} processors, and there are {capacity:g}"
+        if not self._session.shed:
+            return f"{needs}: it cannot be started"
+        kept = (f'{share:.1%} of "{name}"' for name, share in demand.shares.items())
+        return f"{needs}: when started it keeps {', '.join(kept)}"
+
+    def _shares(self) -> Mapping[str, float]:
+        """What is kept of each stream when the query is started, if not all; a query that is too
+        much is refused unless the session lets rows be dropped."""
+        demand = self._demand()
+        if demand is None or not demand.shares:
+            return {}
+        capacity = self._session.capacity
+        if not self._session.shed or demand.least > 1.01 * capacity:
+            least = f", and {demand.least:.2g} whatever is dropped" if self._session.shed else ""
+            raise QueryError(
+                f'query "{self.name}" needs {demand.processors:.2g} processors at the rates that '
+                f"its streams declare{least}; there are {capacity:g}",
+                help="let rows be dropped with Session(shed=True), or give it more processors with "
+                "Session(capacity=…)",
+            )
+        return demand.shares
 
     def run(self) -> pa.Table:
         """The whole answer over bounded input.
@@ -284,14 +327,21 @@ class Query:
         """
         from millstream.local.starting import start
 
+        from millstream.optimizer.shedding.queries import with_drops
+
         self._check_registered()
-        opener = self._opener(checkpoint, discards=sink == "noop" and not snapshots)
+        shares = {} if self._session.engine == "reference" else self._shares()
+        plan = with_drops(self.optimized_plan, shares)
+        # A checkpoint goes on with other shares, but not without those that are shed.
+        own = with_drops(self.plan, dict.fromkeys(shares, 0.5))
+        opener = self._opener(own, checkpoint, discards=sink == "noop" and not snapshots)
         self.running = start(
-            self._session, self, sink, name, checkpoint, trigger, late, errors, snapshots, opener
-        )
+            self._session, self, plan, sink, name, checkpoint, trigger, late, errors, snapshots,
+            opener,
+        )  # fmt: skip
         return self.running
 
-    def _opener(self, checkpoint: str | None, discards: bool) -> Opener | None:
+    def _opener(self, plan: Plan, checkpoint: str | None, discards: bool) -> Opener | None:
         """Who opens the operators, if they do not simply run in the thread of the query."""
         on_spark = self._session.engine == "spark"
         if checkpoint is None and not on_spark:
@@ -300,7 +350,7 @@ class Query:
         from millstream.fragments.opening import Opener
 
         catalog = self._session.catalog
-        own = identity(self.plan, self.emit, catalog.functions, catalog.aggregates)
+        own = identity(plan, self.emit, catalog.functions, catalog.aggregates)
         if not on_spark:
             return Opener(own, self._seed, checkpoint, discards=discards)
         from millstream.spark.executor import OnSpark

@@ -77,6 +77,8 @@ class Session:
     `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
     does not know the end of a row waits for it) or "signed" (every end is an element of its own).
     `optimize=False` carries plans out as they are bound, for comparison.
+    `capacity` is the number of processors that a query may take. One whose streams declare rates
+    that are too much for it cannot be started, unless `shed` lets it drop rows of them.
     `spark` is a session of yours for the engine "spark".
     """
 
@@ -88,6 +90,8 @@ class Session:
         on_error: str = "skip",
         approach: str = "hybrid",
         optimize: bool = True,
+        capacity: float = 1.0,
+        shed: bool = False,
         spark: SparkSession | None = None,
     ) -> None:
         engine = engine or os.environ.get("MILLSTREAM_ENGINE", ENGINES[0])
@@ -103,7 +107,11 @@ class Session:
         self.strict = strict
         self.on_error = on_error
         self.approach = approach
+        if not capacity > 0:
+            raise QueryError(f"capacity is a number of processors, not {capacity!r}")
         self.optimize = optimize
+        self.capacity = capacity
+        self.shed = shed
         self.catalog = Catalog()
         self.queries: dict[str, Query] = {}
         self.clock = Clock()

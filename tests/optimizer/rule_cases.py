@@ -1,5 +1,5 @@
 """Cases of rules: in `rules/<rule>.plan`, each a name, a plan, `----`, and what the rule makes of
-it; `same` if it must leave it alone.
+it; `same` if it must leave it alone. In `alternatives/<rule>.plan` there may be several, or `none`.
 
 Both plans must have the same answer and the same errors over the rows below, which have NULLs,
 zeros of both signs, rows that occur twice, ties, and texts that are no numbers.
@@ -23,6 +23,7 @@ from millstream.logical.text import plan_text
 from millstream.sql.plan_text import parse_plan
 
 FOLDER = Path(__file__).parent / "rules"
+ALTERNATIVE_CASES = Path(__file__).parent / "alternatives"
 
 R = {"k": "INT", "v": "DOUBLE", "s": "STRING", "t": "BIGINT"}
 Q = {"k": "INT", "w": "DOUBLE", "t": "BIGINT"}

@@ -15,7 +15,7 @@ from millstream.local.inputs import Origin
 from millstream.local.running import OpenGraph, OpenSink, Running
 from millstream.local.sinks import Sink, SinkContext, is_kept, opened
 from millstream.local.sources import Feed
-from millstream.logical.plan import Source
+from millstream.logical.plan import Plan, Source
 from millstream.logical.time import TIMESTAMP_TIME
 from millstream.records import Records
 
@@ -29,6 +29,7 @@ AVAILABLE_NOW = "available_now"
 def start(
     session: Session,
     query: Query,
+    plan: Plan,
     sink: object,
     name: str | None,
     checkpoint: str | None,
@@ -38,7 +39,8 @@ def start(
     snapshots: bool,
     opener: OpenGraph | None = None,
 ) -> Running:
-    """The query, running; its operators where `opener` puts them, else in its thread."""
+    """The query, running, by this plan; its operators where `opener` puts them, else in its
+    thread."""
     if query.sink is not None and sink is not None:
         raise QueryError(
             f'query "{query.name}" has a sink already: INSERT INTO {query.sink.name}',
@@ -54,13 +56,13 @@ def start(
     if query.running is not None and query.running.state == "running":
         raise QueryError(f'query "{query.name}" is running already')
     interval = _interval(trigger)
-    origins = _origins(session, query, trigger == AVAILABLE_NOW)
+    origins = _origins(session, query, plan, trigger == AVAILABLE_NOW)
     _check_sources(origins, trigger)
     if name is not None:
         query.named(name)
     return Running(
         query.name,
-        query.optimized_plan,
+        plan,
         query.emit,
         origins,
         functions=session.catalog.functions,
@@ -120,12 +122,12 @@ def _interval(trigger: object) -> int | None:
 
 
 def _origins(
-    session: Session, query: Query, available_now: bool
+    session: Session, query: Query, plan: Plan, available_now: bool
 ) -> dict[str, tuple[Stream, Records | Origin]]:
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
     known = session._origins
     return {
-        name: (known.stream(name), known.origin(name, query.optimized_plan, available_now))
+        name: (known.stream(name), known.origin(name, plan, available_now))
         for name in sorted(names)
     }
 

@@ -118,10 +118,11 @@ def movable(predicate: Expression) -> tuple[list[Expression], list[Expression]]:
 def tells_equals_apart(expression: Expression) -> bool:
     """Whether it may differ for values that are equal: 0.0 and -0.0 have different texts."""
     return any(
-        isinstance(part, Cast) and part.type == types.STRING and _has_zeros(part.operand.type)
+        isinstance(part, Cast) and part.type == types.STRING and has_zeros(part.operand.type)
         for part in walk(expression)
     )
 
 
-def _has_zeros(type: pa.DataType) -> bool:
+def has_zeros(type: pa.DataType) -> bool:
+    """Whether it may have values that are equal and not the same."""
     return types.is_floating(type) or bool(pa.types.is_nested(type))

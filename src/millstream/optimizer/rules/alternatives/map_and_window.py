@@ -1,0 +1,52 @@
+"""A map before a window instead of after it (K 10.9, 10.11, 10.12).
+
+    μ_f(ω(S)) = ω(μ_f(S))
+
+Conditions: f cannot fail, since a window need not show every row. Count and partitioned windows
+keep the columns of their order and their keys, which f passes on as they are. Before the window a
+row is computed once, even if it comes and goes; after it only what the window shows is computed,
+and a window of whole rows may be one that others read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from millstream.logical.expressions import Column, Expression
+from millstream.logical.plan import CountWindow, Map, PartitionedWindow, Plan, TimeWindow
+from millstream.optimizer.facts.reading import (
+    Key,
+    columns_of,
+    evaluated,
+    rows_can_fail,
+    substituted,
+)
+
+
+def map_below_window(node: Plan) -> Iterator[Plan]:
+    if not isinstance(node, Map) or rows_can_fail(node):
+        return
+    window = node.input
+    match window:
+        case TimeWindow():
+            yield replace(window, input=replace(node, input=window.input))
+        case CountWindow() | PartitionedWindow():
+            names = _passed_on(node)
+            if columns_of(evaluated(window)) <= names.keys():
+                below = replace(node, input=window.input)
+                order = tuple(substituted(part, names) for part in window.order)
+                if isinstance(window, PartitionedWindow):
+                    keys = tuple(substituted(key, names) for key in window.keys)
+                    yield replace(window, input=below, order=order, keys=keys)
+                else:
+                    yield replace(window, input=below, order=order)
+
+
+def _passed_on(node: Map) -> dict[Key, Expression]:
+    """What the columns of the input are called in the output."""
+    return {
+        output.expression.key: output.field.column
+        for output in node.outputs
+        if isinstance(output.expression, Column)
+    }
