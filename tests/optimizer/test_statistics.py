@@ -43,6 +43,23 @@ def test_what_is_declared() -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ("min(v) = 3, max(v) = 2", 'the min of column "v" is above its max'),
+        ("max(v) = -1, min(v) = 0", 'the min of column "v" is above its max'),
+        ("min(name) = 3", 'column "name" is STRING and has no min that is a number'),
+        ("max(w) = 3", 'column "w" does not exist in stream "s"'),
+        ("min(v) = 3, MIN(v) = 2", "min is given twice"),
+        ("size = 0", "size must be positive"),
+    ],
+)
+def test_what_cannot_be(told: str, message: str) -> None:
+    session = ms.Session(engine="local")
+    with pytest.raises(ms.MillstreamError, match=message):
+        session.sql(f"CREATE STREAM s (v BIGINT, name STRING) SOURCE f() WITH ({told})")
+
+
+@pytest.mark.parametrize(
     ("time", "unit", "distance"),
     [("TIMESTAMP", "", 10_000), ("BIGINT", "UNIT MILLISECONDS", 10), ("BIGINT", "", 0.01)],
 )
