@@ -74,6 +74,12 @@ def test_statements_and_commands(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("end", ["exit", "QUIT;", "\\q", "\\q\n\\q"])
+def test_words_that_people_try(end: str, tmp_path: Path) -> None:
+    out, err = piped(tmp_path, f"help\n{end}\nSELECT never;\n")
+    assert (out.splitlines()[-1].split(), err) == (["\\q", "end"], "")
+
+
 def test_explain(tmp_path: Path) -> None:
     out, err = piped(
         tmp_path, STREAM + "\\explain\n\\explain SELECT t FROM Reading\n\\explain SHOW STREAMS\n"
@@ -173,6 +179,10 @@ def test_a_closed_terminal(tmp_path: Path) -> None:
     [
         ("", True),
         ("\\d", True),
+        ("exit", True),
+        ("Quit;", True),
+        ("help", True),
+        ("exit now", False),
         ("SELECT 1", False),
         ("SELECT 1;", True),
         ("SELECT ';", False),

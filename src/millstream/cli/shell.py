@@ -42,6 +42,9 @@ Statements end with a semicolon. Ctrl-C stops a query, Ctrl-D ends the shell.
 \\q                    end"""
 
 
+_WORDS = {"help": "\\?", "quit": "\\q", "exit": "\\q"}  # what people type first
+
+
 def shell(file: str | None, engine: str, parameters: Iterable[str]) -> None:
     values = parameters_of(parameters)
     text, name = ("", "") if file is None else statements_in(file)
@@ -57,13 +60,19 @@ def shell(file: str | None, engine: str, parameters: Iterable[str]) -> None:
 
 def is_complete(text: str) -> bool:
     """Whether Enter runs the text: a command, nothing, or statements up to a semicolon."""
-    if not text.strip() or text.lstrip().startswith("\\"):
+    if not text.strip() or _meant(text).startswith("\\"):
         return True
     try:
         tokens = tokenize(text)
     except ParseError:  # a quote or a comment is still open
         return False
     return not tokens or tokens[-1].word == ";"
+
+
+def _meant(text: str) -> str:
+    """What was entered, or the command that a word alone stands for."""
+    text = text.strip()
+    return _WORDS.get(text.rstrip("; ").lower(), text)
 
 
 # --- what comes in --------------------------------------------------------------------------------
@@ -133,7 +142,7 @@ class Shell:
 
     def run(self, text: str) -> bool:
         """Do what was entered; False if that was to end."""
-        text = text.strip()
+        text = _meant(text)
         try:
             if text.startswith("\\"):
                 return self._command(text)
