@@ -122,9 +122,15 @@ def worked(graph: Graph, before: Sequence[Tally] = ()) -> list[Tally]:
 
 
 def _in_order(batch: Batch) -> Batch:
-    if (batch.start[1:] >= batch.start[:-1]).all():
+    """By start, and by end where rows are not retracted: those that slide into a window together
+    leave it in the order of their times, which several tasks have read."""
+    start, end = batch.start, batch.end
+    follows = start[1:] > start[:-1]
+    if (follows | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))).all():
         return batch
-    return batch.take(np.argsort(batch.start, kind="stable")).gathered()
+    if batch.weight.min() < 0:
+        return batch.take(np.argsort(start, kind="stable")).gathered()
+    return batch.take(np.lexsort((end, start))).gathered()
 
 
 def leaf_frontiers(leaves: Fragment, sources: Mapping[str, int]) -> dict[int, int]:
