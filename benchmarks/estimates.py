@@ -69,10 +69,11 @@ def streams(seconds: int) -> dict[str, pa.Table]:
 
 @dataclass(frozen=True)
 class Measured:
-    """A second's rows out and processor time, and the rows of state on average."""
+    """A second's rows out and processor time, and the rows and bytes of state on average."""
 
     rate: float
     rows: float
+    bytes: float
     seconds: float
     by_operator: Mapping[int, tuple[float, float, float]]
 
@@ -99,6 +100,12 @@ class Comparison:
     @property
     def rows_error(self) -> float | None:
         return self.error(self.estimates.rows, self.measured.rows)
+
+    @property
+    def bytes_error(self) -> float | None:
+        """Only of many rows: an operator without any takes some kilobytes."""
+        few = self.measured.rows < 1000
+        return None if few else self.error(self.estimates.bytes, self.measured.bytes)
 
     @property
     def pace(self) -> float:
@@ -131,12 +138,13 @@ def measure(plan: PhysicalPlan, records: Mapping[str, Records], warm: int, end: 
         _push(graph, records, until)
     before = {id(v): (v.rows_out, v.seconds) for v in graph.vertices}
     state = dict.fromkeys(before, 0.0)
-    spent = 0.0
+    spent = size = 0.0
     slices = range(warm + SLICE, end + 1, SLICE)
     for until in slices:
         spent += _push(graph, records, until)
         for vertex in graph.vertices:
             state[id(vertex)] += vertex.operator.rows / len(slices)
+            size += vertex.operator.nbytes / len(slices)
     span = (end - warm) / SECOND
     by_operator = {
         id(v.node): (
@@ -146,7 +154,8 @@ def measure(plan: PhysicalPlan, records: Mapping[str, Records], warm: int, end: 
         )
         for v in graph.vertices
     }
-    return Measured(by_operator[id(plan)][0], sum(state.values()), spent / span, by_operator)
+    rows = sum(state.values())
+    return Measured(by_operator[id(plan)][0], rows, size, spent / span, by_operator)
 
 
 def _push(graph: Graph, records: Mapping[str, Records], until: int) -> float:
@@ -208,11 +217,12 @@ def _line(name: str, *cells: str) -> str:
 def _tell(title: str, some: Sequence[Comparison]) -> None:
     errors = [
         [error for error in (getattr(each, kind) for each in some) if error is not None]
-        for kind in ("rate_error", "rows_error")
+        for kind in ("rate_error", "rows_error", "bytes_error")
     ]
-    rate, rows = (numbers.fmean(each) if each else 0.0 for each in errors)
+    rate, rows, size = (numbers.fmean(each) if each else 0.0 for each in errors)
     print(
-        f"{title:<26}{len(some):>3} queries   mean error: rate {rate:.1%}, rows of state {rows:.1%}"
+        f"{title:<26}{len(some):>3} queries   mean error: "
+        f"rate {rate:.1%}, rows of state {rows:.1%}, bytes {size:.1%}"
     )
 
 

@@ -34,7 +34,7 @@ def test_a_line_for_each_operator(query: ms.Query) -> None:
     assert logical == query.explain()
     lines = costs.splitlines()
     assert lines[0].split() == ["rate", "valid", "rows", "memory", "processor", "operator"]
-    assert lines[2].split()[:6] == ["4,000/s", "5", "s", "2,001", "147", "KiB"]
+    assert lines[2].split()[:6] == ["4,000/s", "5", "s", "2,001", "119", "KiB"]
     assert lines[-1].endswith("  in all")
     places = {line.index("%") for line in lines[1:]}
     assert len(places) == 1, "columns stand below each other"

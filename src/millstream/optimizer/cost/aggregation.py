@@ -29,7 +29,8 @@ from millstream.optimizer.statistics import width_of
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.pointwise import Form
 
-EVENT_BYTES = 24.0  # of an end that lies ahead
+EVENT_BYTES = 30.0  # of an end that lies ahead
+WORD_BYTES = 18.0  # … more for each aggregate that is not COUNT
 GROUP_BYTES = 40.0  # of a group, beside its key, its row and its accumulators
 
 
@@ -196,6 +197,6 @@ def _columns(
 
 def _bytes(node: Aggregate, kept: float, keys: float) -> float:
     group = GROUP_BYTES + sum(width_of(field.type) for field in node.schema)
-    words = 8.0 * sum(1 for named in node.aggregates if not _counts(named.expression))
-    group += 2 * words
+    words = WORD_BYTES * sum(1 for named in node.aggregates if not _counts(named.expression))
+    group += words
     return ROOM * (keys * group + kept * (EVENT_BYTES + words))

@@ -14,7 +14,7 @@ from millstream.physical.operators.changes import Changes
 from millstream.physical.operators.deltas import Deltas
 
 KEY_BYTES = 24.0
-EVENT_BYTES = 24.0
+EVENT_BYTES = 12.0
 
 
 def net_changes(input: Characteristics) -> float:

@@ -12,10 +12,11 @@ from millstream.optimizer.cost.characteristics import (
     Clump,
     ColumnFacts,
     Key,
+    occupied,
     product,
 )
 from millstream.optimizer.cost.counting import ever_there
-from millstream.optimizer.cost.model import ROOM, Given, Model, joined_columns
+from millstream.optimizer.cost.model import Given, Model, joined_columns
 from millstream.optimizer.cost.selectivity import (
     equality,
     facts_of_value,
@@ -28,9 +29,10 @@ from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 
 RING_BYTES = 44.0  # of an element of a ring, beside its row
-CALENDAR_BYTES = 40.0  # … of a calendar, and of its chain
+CALENDAR_BYTES = 48.0  # … of a calendar, and of its chain
+KEY_BYTES = 36.0  # of a key, whoever has it
 WIDER = 1.5  # partitions of a calendar are so much wider than they need to be
-CLOSING_BYTES = 44.0  # … more where elements are found by their row
+CLOSING_BYTES = 80.0  # … more where elements are found by their row
 
 
 # --- formulas -------------------------------------------------------------------------------------
@@ -99,7 +101,19 @@ def join(node: Join, inputs: Sequence[Characteristics], model: Model) -> Given:
         count * element_bytes(choice, side, given)
         for count, choice, side, given in zip(rows, node.areas, node.inputs, inputs, strict=True)
     ]
-    return Given(output, work, sum(rows), sum(sizes))
+    return Given(output, work, sum(rows), sum(sizes) + _key_bytes(node.keys, inputs))
+
+
+def _key_bytes(keys: Sequence[JoinKey], inputs: Sequence[Characteristics]) -> float:
+    """Both areas know their keys by the same codes."""
+    if not keys:
+        return 0.0
+    sides = ([key.left for key in keys], [key.right for key in keys])
+    known = (
+        occupied(product(facts_of_value(part, input).distinct for part in side), input.present)
+        for side, input in zip(sides, inputs, strict=True)
+    )
+    return KEY_BYTES * max(known)
 
 
 def key_selectivity(
@@ -179,7 +193,7 @@ def element_bytes(choice: AreaChoice, side: PhysicalPlan, given: Characteristics
     own = RING_BYTES if keeps_order(choice, side) else CALENDAR_BYTES
     if side.pattern is Pattern.STRICT:
         own += CLOSING_BYTES
-    return ROOM * (own + given.width)
+    return own + given.width
 
 
 def side_work(

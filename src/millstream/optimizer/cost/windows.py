@@ -13,7 +13,7 @@ from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operators.count_window import CountWindow
 from millstream.physical.operators.pointwise import Form
 
-ROW_BYTES = 24.0  # of a row in a queue, beside its columns
+ROW_BYTES = 12.0  # of a row in a queue, beside its columns
 PARTITION_BYTES = 48.0
 
 
