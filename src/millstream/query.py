@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import datetime
 import json
 import secrets
@@ -329,6 +330,7 @@ class Query:
 
         from millstream.optimizer.shedding.queries import with_drops
 
+        checkpoint = None if checkpoint is None else os.path.abspath(checkpoint)
         self._check_registered()
         shares = {} if self._session.engine == "reference" else self._shares()
         plan = with_drops(self.optimized_plan, shares)

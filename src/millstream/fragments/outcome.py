@@ -67,7 +67,7 @@ class Outcome:
         if frontiers:
             self.frontier = min(frontiers)
         else:  # nothing but leaves
-            self.frontier = leaf_frontiers(work.leaves, self.present.sources)[ANSWER]
+            self.frontier = leaf_frontiers(work, self.present.sources)[ANSWER]
 
     def answer(self, files: Files | None = None) -> Batch:
         """The elements of the answer, read from where they lie; those that nobody wants are there

@@ -10,6 +10,7 @@ import numpy as np
 from millstream.fragments.edges import Fragment, Outputs, OutputsOperator, Received
 from millstream.fragments.payload import decoded, part
 from millstream.fragments.progress import Present
+from millstream.fragments.work import Work
 from millstream.local.graph import Graph, Vertex
 from millstream.local.tally import Tally
 from millstream.logical.elements import Row
@@ -133,9 +134,10 @@ def _in_order(batch: Batch) -> Batch:
     return batch.take(np.lexsort((end, start))).gathered()
 
 
-def leaf_frontiers(leaves: Fragment, sources: Mapping[str, int]) -> dict[int, int]:
+def leaf_frontiers(work: Work, sources: Mapping[str, int]) -> dict[int, int]:
     """How far each exchange of the leaves has come, if its sources have come so far."""
-    graph = Graph(leaves.plan, Context(), lambda batch: None)
+    leaves = work.leaves
+    graph = Graph(leaves.plan, work.context(leaves.number), lambda batch: None)
     for stream, vertices in graph.sources.items():
         for vertex in vertices:
             graph.push(vertex, Batch.empty(vertex.node.types, sources.get(stream, INFINITY)))

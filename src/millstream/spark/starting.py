@@ -41,29 +41,45 @@ def for_batches(spark: SparkSession) -> SparkSession:
     return own
 
 
-def check_classic(spark: SparkSession) -> SparkSession:
-    """The session, unless it is a client of a server elsewhere."""
+def taken_over(spark: SparkSession) -> SparkSession:
+    """A session of the user's, unless it is a client of a server elsewhere. Its tasks on this
+    machine run in the Python that this program runs in, unless somebody has said in which: any
+    other may know nothing of Millstream."""
     if ".connect." in type(spark).__module__:
         raise QueryError(
             "a session of Spark Connect cannot run queries: their state is in processes beside "
             "Spark's tasks, which its server does not start",
             help="pass a classic Spark session, or none",
         )
+    context = spark.sparkContext
+    asked = context.getConf().contains("spark.pyspark.python") or "PYSPARK_PYTHON" in os.environ
+    if not asked and (context.master or "").startswith("local"):
+        context.pythonExec = sys.executable
     return spark
 
 
 def local_spark(master: str = "local[*, 4]") -> SparkSession:
-    """The active session, or a new one on this machine, where tasks that fail are tried again."""
-    provide_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    """The active session, or a new one: that which spark-submit asks for, or one on this machine,
+    where tasks that fail are tried again."""
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
-        return active
-    builder = SparkSession.builder.master(master).appName("millstream")
-    for name, value in {**_SETTINGS, **_MEMORY}.items():
+        return taken_over(active)
+    settings = {**_SETTINGS, **_MEMORY}
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit
+        from pyspark import SparkConf
+
+        asked = SparkConf()
+        settings = {name: value for name, value in settings.items() if not asked.contains(name)}
+    else:
+        provide_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        cores = str(os.cpu_count() or 1)
+        settings |= {"spark.master": master, "spark.app.name": "millstream"}
+        settings |= {"spark.sql.shuffle.partitions": cores}
+    builder = SparkSession.builder
+    for name, value in settings.items():
         builder = builder.config(name, value)
-    cores = os.cpu_count() or 1
-    return builder.config("spark.sql.shuffle.partitions", str(cores)).getOrCreate()
+    return builder.getOrCreate()
