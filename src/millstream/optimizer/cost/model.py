@@ -50,9 +50,11 @@ def is_ordered(node: PhysicalPlan) -> bool:
     return node.pattern is Pattern.WEAKEST
 
 
-def held_keys(live: float, distinct: float) -> float:
-    """How many keys an operator knows of which so many are live: those that are gone are forgotten
-    only when there are half as many of them, and 1,024 more."""
+def held_keys(live: float, distinct: float, came: float = float("inf")) -> float:
+    """How many keys an operator knows of which so many are live, where so many rows come until the
+    horizon: those that are gone are forgotten only when there are half as many of them, and 1,024
+    more."""
+    distinct = min(distinct, live + came)
     most = live * (1 + FORGOTTEN) + AT_LEAST
     return distinct if distinct <= most else (live + most) / 2
 

@@ -129,7 +129,8 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
         Primitive.PASS: output.elements,
     }
     live = min(sum(i.variety for i in inputs), occupied(domain, sum(i.present for i in inputs)))
-    keys, ahead = held_keys(live, domain), sum(input.ahead for input in inputs)
+    came = sum(input.rate for input in inputs) * model.statistics.ahead
+    keys, ahead = held_keys(live, domain, came), sum(input.ahead for input in inputs)
     size = keys * (KEY_BYTES + left.width) + ahead * EVENT_BYTES
     return Given(output, work, keys + ahead, ROOM * size)
 
