@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import datetime
 import json
+import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, partial
@@ -327,14 +327,13 @@ class Query:
         `snapshot` needs where there is a sink.
         """
         from millstream.local.starting import start
-
         from millstream.optimizer.shedding.queries import with_drops
 
-        checkpoint = None if checkpoint is None else os.path.abspath(checkpoint)
         self._check_registered()
+        checkpoint = None if checkpoint is None else os.path.abspath(checkpoint)
         shares = {} if self._session.engine == "reference" else self._shares()
         plan = with_drops(self.optimized_plan, shares)
-        # A checkpoint goes on with other shares, but not without those that are shed.
+        # A checkpoint goes on with the shares that it has, whatever they would be now.
         own = with_drops(self.plan, dict.fromkeys(shares, 0.5))
         opener = self._opener(own, checkpoint, discards=sink == "noop" and not snapshots)
         self.running = start(

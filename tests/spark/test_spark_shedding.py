@@ -1,0 +1,22 @@
+"""Rows that are dropped are the same on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from optimizer.test_shedding_queries import answer, query_of, session, write
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+def test_the_same_rows_are_dropped(tmp_path: Path) -> None:
+    for name in ("A", "B"):
+        write(tmp_path, name, 400)
+    local, spark = (
+        answer(query_of(session(tmp_path, 10_000, engine, shed=True, capacity=0.5)))
+        for engine in ("local", "spark")
+    )
+    assert local
+    assert spark == local
