@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -158,11 +159,18 @@ class Query:
 
     def estimates(self) -> Estimates:
         """What its operators are estimated to give, to keep and to take, by what is declared of its
-        streams, or else by a look at their rows where they are in memory."""
+        streams, or else by a look at their rows where they are in memory; where rows will be
+        dropped, with those drops."""
         from millstream.optimizer.cost import estimate, known_constants
+        from millstream.optimizer.shedding.queries import selectivities, with_drops
 
         known = self._session._origins.statistics(self.plan)
-        return estimate(self.physical_plan, known, known_constants())
+        demand = self._demand() if self._session.shed else None
+        if demand is None or not demand.shares:
+            return estimate(self.physical_plan, known, known_constants())
+        plan = with_drops(self.optimized_plan, demand.shares)
+        known = replace(known, selectivities=dict(selectivities(plan)))
+        return estimate(self._chosen(plan), known, known_constants())
 
     def _demand(self) -> Demand | None:
         """What it needs of processors when its rows come as fast as declared; None where nobody can
@@ -293,10 +301,12 @@ class Query:
     @cached_property
     def physical_plan(self) -> PhysicalPlan:
         """The operators that the local engine runs."""
+        return self._chosen(self.optimized_plan)
+
+    def _chosen(self, plan: Plan) -> PhysicalPlan:
         from millstream.optimizer.choice import Approach, Choices, choose
 
-        choices = Choices(approach=Approach(self._session.approach))
-        return choose(self.optimized_plan, self.emit, choices)
+        return choose(plan, self.emit, Choices(approach=Approach(self._session.approach)))
 
     def _context(self) -> Context:
         from millstream.physical.expressions import Draws

@@ -104,6 +104,8 @@ def test_explain_says_what_is_kept(folder: Path) -> None:
     shed = query_of(session(folder, 10_000, shed=True)).explain(costs=True).splitlines()[-1]
     assert ": when started it keeps " in shed
     assert '% of "A", ' in shed
+    estimates = query_of(session(folder, 10_000, shed=True, capacity=0.5)).estimates()
+    assert estimates.share == pytest.approx(0.5, rel=0.1), "with what is dropped"
     fine = query_of(session(folder, 10)).explain(costs=True)
     assert "processors, and there are" not in fine
 
