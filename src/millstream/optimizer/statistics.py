@@ -10,7 +10,7 @@ model counts in chronons: `Statistics.second` says how many a second has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -146,11 +146,6 @@ def declared(stream: Stream) -> StreamStatistics:
             ColumnStatistics(distinct=float("inf"))
         )
     return StreamStatistics(stream.rate, columns, stream.size)
-
-
-def of_streams(streams: Iterable[Stream], domain: TimeDomain) -> Statistics:
-    """What is declared of streams on one time line."""
-    return Statistics({stream.name: declared(stream) for stream in streams}, domain)
 
 
 def width_of(type: pa.DataType) -> float:

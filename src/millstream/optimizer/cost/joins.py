@@ -55,6 +55,27 @@ def side_rows(d: float, life: float, expiry: float) -> float:
 def join(node: Join, inputs: Sequence[Characteristics], model: Model) -> Given:
     """K eq. 22.4 with the selectivity of the condition, 22.18 to 22.23."""
     left, right = inputs
+    met, output = _pairs(node, inputs, model)
+    tested = met * (1 + output.retracted)
+    sides = list(zip(node.areas, node.inputs, inputs, (right, left), strict=True))
+    work = together(
+        *(side_work(choice, side, given, len(node.keys)) for choice, side, given, _ in sides),
+        candidate_work(node.areas, inputs, tested),
+        tested_work(node.condition, tested),
+        {Primitive.PAIR: output.elements},
+    )
+    rows = [area_rows(*each) for each in sides]
+    size = _key_bytes(node.keys, inputs)
+    for count, (choice, side, given, _) in zip(rows, sides, strict=True):
+        size += count * element_bytes(choice, side, given)
+    return Given(output, work, sum(rows), size)
+
+
+def _pairs(
+    node: Join, inputs: Sequence[Characteristics], model: Model
+) -> tuple[float, Characteristics]:
+    """How many pairs meet by their key, a chronon; and what the join gives."""
+    left, right = inputs
     keyed = key_selectivity(node.keys, left, right)
     columns = joined_columns(node.inputs, inputs)
     for key in node.keys:
@@ -62,46 +83,25 @@ def join(node: Join, inputs: Sequence[Characteristics], model: Model) -> Given:
     distance, length = product_distance_length(
         left.distance, left.length, right.distance, right.length
     )
-    met = keyed / distance  # rows that meet by their key, a chronon
-    output = Characteristics(
-        1.0,
+    both = Characteristics(
+        distance,
         length,
         max(left.granule, right.granule),
         columns,
         pair_retractions(left, right),
         written=pair_end(left, right),
-        different=left.variety * right.variety * keyed,
-        clumps=pair_clumps(node, inputs, keyed),
         batches=left.batches + right.batches,
-    ).with_rate(met)
-    rest = 1.0
-    if node.condition is not None:
-        rest, columns_left = filtered(node.condition, output, model)
-        output = output.with_rate(
-            met * rest,
-            columns=columns_left,
-            different=left.variety * right.variety * keyed * rest,
-            clumps=pair_clumps(node, inputs, keyed * rest),
-        )
-    twice = 1 + output.retracted
-    work = together(
-        *(
-            side_work(choice, side, given, other, len(node.keys), 1.0)
-            for choice, side, given, other in zip(
-                node.areas, node.inputs, inputs, (right, left), strict=True
-            )
-        ),
-        candidate_work(node.areas, inputs, met * twice),
-        tested_work(node.condition, met * twice),
-        {Primitive.PAIR: output.elements},
     )
-    sides = zip(node.areas, node.inputs, inputs, (right, left), strict=True)
-    rows = [area_rows(*each) for each in sides]
-    sizes = [
-        count * element_bytes(choice, side, given)
-        for count, choice, side, given in zip(rows, node.areas, node.inputs, inputs, strict=True)
-    ]
-    return Given(output, work, sum(rows), sum(sizes) + _key_bytes(node.keys, inputs))
+    share = keyed
+    if node.condition is not None:
+        rest, columns_left = filtered(node.condition, both, model)
+        share, both = keyed * rest, replace(both, columns=columns_left)
+    output = both.with_rate(
+        share / distance,
+        different=left.variety * right.variety * share,
+        clumps=pair_clumps(node, inputs, share),
+    )
+    return keyed / distance, output
 
 
 def _key_bytes(keys: Sequence[JoinKey], inputs: Sequence[Characteristics]) -> float:
@@ -200,9 +200,8 @@ def side_work(
     choice: AreaChoice,
     side: PhysicalPlan,
     given: Characteristics,
-    other: Characteristics,
     keys: int,
-    indexes: float,
+    indexes: float = 1.0,
 ) -> Work:
     """K eq. 22.20 and 22.23: a row's key is coded, the row is put into its area and leaves it; one
     that is retracted is looked for."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from millstream.optimizer.cost.characteristics import Characteristics, ColumnFacts, Key, facts_of
 from millstream.optimizer.cost.work import Work
 from millstream.optimizer.statistics import Statistics
-from millstream.physical.operator import Pattern, PhysicalPlan
+from millstream.physical.operator import PhysicalPlan
 
 FORGOTTEN = 0.5  # keys that are gone are forgotten when they are half as many as the others …
 AT_LEAST = 1024.0  # … and so many more
@@ -43,11 +43,6 @@ class Model:
         horizon, however seldom something changes."""
         rate = max(rate, present / self.statistics.ahead, 1e-300)
         return rate, present / rate
-
-
-def is_ordered(node: PhysicalPlan) -> bool:
-    """Whether what the node gives comes and goes in one order: queues will do for it."""
-    return node.pattern is Pattern.WEAKEST
 
 
 def held_keys(live: float, distinct: float, came: float = float("inf")) -> float:

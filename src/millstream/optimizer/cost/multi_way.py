@@ -85,7 +85,7 @@ def _work(
         indexes = len({s.shared for other in range(len(inputs)) if other != port
                        for s in node.steps(other) if s.port == port}) or 1  # fmt: skip
         keys = sum(1 for equals in node.classes if equals.of(port))
-        own_side = side_work(node.areas[port], node.sources[port], own, own, keys, indexes)
+        own_side = side_work(node.areas[port], node.sources[port], own, keys, indexes)
         del own_side[Primitive.PROBE]
         parts += [own_side, _way(node, port, steps, inputs, model)]
     return together(*parts)
