@@ -184,12 +184,12 @@ class Query:
         if self.plan.domain.microseconds is None or any(s.rate is None for s in streams):
             return None
         known = self._session._origins.statistics(self.plan)
-        capacity = self._session.capacity
-        return demand(self.physical_plan, known, names, capacity, known_constants())
+        processors = self._session.processors
+        return demand(self.physical_plan, known, names, processors, known_constants())
 
     def _too_much(self, demand: Demand) -> str:
-        capacity = self._session.capacity
-        needs = f"it needs {demand.processors:.2g} processors, and there are {capacity:g}"
+        there = self._session.processors
+        needs = f"it needs {demand.processors:.2g} processors, and there are {there:g}"
         if not self._session.shed:
             return f"{needs}: it cannot be started"
         kept = (f'{share:.1%} of "{name}"' for name, share in demand.shares.items())
@@ -201,14 +201,14 @@ class Query:
         demand = self._demand()
         if demand is None or not demand.shares:
             return {}
-        capacity = self._session.capacity
-        if not self._session.shed or demand.least > 1.01 * capacity:
+        there = self._session.processors
+        if not self._session.shed or demand.least > 1.01 * there:
             least = f", and {demand.least:.2g} whatever is dropped" if self._session.shed else ""
             raise QueryError(
                 f'query "{self.name}" needs {demand.processors:.2g} processors at the rates that '
-                f"its streams declare{least}; there are {capacity:g}",
-                help="let rows be dropped with Session(shed=True), or give it more processors with "
-                "Session(capacity=…)",
+                f"its streams declare{least}; there are {there:g}",
+                help="let rows be dropped with Session(shed=True), or give it more with "
+                "Session(processors=…)",
             )
         return demand.shares
 

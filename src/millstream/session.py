@@ -78,8 +78,9 @@ class Session:
     `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
     does not know the end of a row waits for it) or "signed" (every end is an element of its own).
     `optimize=False` carries plans out as they are bound, for comparison.
-    `capacity` is the number of processors that a query may take. One whose streams declare rates
-    that are too much for it cannot be started, unless `shed` lets it drop rows of them.
+    `processors` is how many a query may take: by default those that Spark has, and one on the
+    local engine. A query whose streams declare rates that are too much for them cannot be started,
+    unless `shed` lets it drop rows.
     `spark` is a session of yours for the engine "spark".
     """
 
@@ -91,7 +92,7 @@ class Session:
         on_error: str = "skip",
         approach: str = "hybrid",
         optimize: bool = True,
-        capacity: float = 1.0,
+        processors: float | None = None,
         shed: bool = False,
         spark: SparkSession | None = None,
     ) -> None:
@@ -110,10 +111,10 @@ class Session:
         self.strict = strict
         self.on_error = on_error
         self.approach = approach
-        if not capacity > 0:
-            raise QueryError(f"capacity is a number of processors, not {capacity!r}")
+        if processors is not None and not processors > 0:
+            raise QueryError(f"processors is a positive number, not {processors!r}")
         self.optimize = optimize
-        self.capacity = capacity
+        self._processors = processors
         self.shed = shed
         self.catalog = Catalog()
         self.queries: dict[str, Query] = {}
@@ -127,6 +128,18 @@ class Session:
         from millstream.spark.starting import local_spark, taken_over
 
         return local_spark() if self._spark is None else taken_over(self._spark)
+
+    @property
+    def processors(self) -> float:
+        """How many a query may take."""
+        if self._processors is not None:
+            return self._processors
+        if self.engine != "spark":
+            return 1.0
+        is_there = self._spark is not None or "spark" in self.__dict__
+        if is_there:
+            return float(self.spark.sparkContext.defaultParallelism)
+        return float(os.cpu_count() or 1)
 
     # --- streams ---------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ def test_what_is_too_much_is_refused(folder: Path) -> None:
 def test_nothing_is_dropped_without_need(folder: Path) -> None:
     plain = answer(query_of(session(folder, 10)))
     assert plain == answer(query_of(session(folder, 10, shed=True)))
-    assert plain == answer(query_of(session(folder, 10_000, capacity=1e6)))
+    assert plain == answer(query_of(session(folder, 10_000, processors=1e6)))
     assert len(plain) > 10_000
 
 
@@ -104,7 +104,7 @@ def test_explain_says_what_is_kept(folder: Path) -> None:
     shed = query_of(session(folder, 10_000, shed=True)).explain(costs=True).splitlines()[-1]
     assert ": when started it keeps " in shed
     assert '% of "A", ' in shed
-    estimates = query_of(session(folder, 10_000, shed=True, capacity=0.5)).estimates()
+    estimates = query_of(session(folder, 10_000, shed=True, processors=0.5)).estimates()
     assert estimates.share == pytest.approx(0.5, rel=0.1), "with what is dropped"
     fine = query_of(session(folder, 10)).explain(costs=True)
     assert "processors, and there are" not in fine
@@ -122,7 +122,7 @@ def test_metrics_tell_what_was_dropped(folder: Path) -> None:
 
 
 def test_streams_without_rates_are_taken_as_they_come(folder: Path) -> None:
-    made = ms.Session(engine="local", capacity=1e-9)
+    made = ms.Session(engine="local", processors=1e-9)
     for name in ("A", "B"):
         made.sql(
             f"CREATE STREAM {name} (t BIGINT, k INT, n INT) SOURCE json('{folder / name}') "
@@ -131,25 +131,25 @@ def test_streams_without_rates_are_taken_as_they_come(folder: Path) -> None:
     assert len(answer(query_of(made))) > 10_000
 
 
-def test_capacity_is_a_number_of_processors() -> None:
-    with pytest.raises(QueryError, match="capacity is a number of processors, not 0"):
-        ms.Session(engine="local", capacity=0)
+def test_processors_are_a_positive_number() -> None:
+    with pytest.raises(QueryError, match="processors is a positive number, not 0"):
+        ms.Session(engine="local", processors=0)
 
 
 def test_it_is_too_much_whatever_is_dropped(folder: Path) -> None:
-    query = query_of(session(folder, 1e12, shed=True, capacity=1e-12))
+    query = query_of(session(folder, 1e12, shed=True, processors=1e-12))
     with pytest.raises(QueryError, match="whatever is dropped; there are 1e-12"):
         query.start(trigger="available_now")
 
 
 def test_a_checkpoint_goes_on(folder: Path, tmp_path: Path) -> None:
-    """With the same drops, also where another capacity would allow others now; not without any."""
+    """With the same drops, also where other processors would allow others now; not without any."""
     made = session(folder, 10_000, shed=True)
     place = str(tmp_path / "checkpoint")
     first = answer(query_of(made), checkpoint=place)
     assert first
     assert not answer(query_of(made), checkpoint=place), "all rows have been answered"
-    less = session(folder, 10_000, shed=True, capacity=0.9)
+    less = session(folder, 10_000, shed=True, processors=0.9)
     assert not answer(query_of(less), checkpoint=place)
     with pytest.raises(ms.MillstreamError, match="the checkpoint belongs to another query"):
         query_of(session(folder, 10, shed=True)).start(checkpoint=place, trigger="available_now")

@@ -15,7 +15,7 @@ def test_the_same_rows_are_dropped(tmp_path: Path) -> None:
     for name in ("A", "B"):
         write(tmp_path, name, 400)
     local, spark = (
-        answer(query_of(session(tmp_path, 10_000, engine, shed=True, capacity=0.5)))
+        answer(query_of(session(tmp_path, 10_000, engine, shed=True, processors=0.5)))
         for engine in ("local", "spark")
     )
     assert local

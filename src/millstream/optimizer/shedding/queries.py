@@ -123,7 +123,7 @@ def _kept(source: Source, share: float) -> Plan:
         raise QueryError(
             f'rows of stream "{source.stream}" have no numbers, so that none can be dropped twice '
             "in the same way",
-            help="give the query more with Session(capacity=…), or declare a smaller rate",
+            help="give the query more with Session(processors=…), or declare a smaller rate",
         )
     numbered = replace(source, arrival=True)
     number = numbered.schema[-1].column
