@@ -102,6 +102,8 @@ def in_the_long_run(rows: int, distinct: int) -> float:
     >>> round(in_the_long_run(1000, 50)), in_the_long_run(9, 9), round(in_the_long_run(1000, 632))
     (50, inf, 1000)
     """
+    if distinct == 0:  # nothing but NULL
+        return 1.0
     if distinct >= rows:
         return float("inf")
     low, high = float(distinct), float(rows) * rows
