@@ -101,7 +101,7 @@ class Shard:
 
     def save(self) -> State:
         return {
-            "operators": self._graph.save(),
+            "graph": self._graph.save(),
             "frontiers": list(self._frontiers),
             "beginning": self._context.beginning,
             "sources": list(self._context.sources),
@@ -110,7 +110,7 @@ class Shard:
     def restore(self, state: State) -> None:
         self._context.beginning = state["beginning"]
         self._context.sources[:] = state["sources"]
-        self._graph.restore(state["operators"])
+        self._graph.restore(state["graph"])
         self._frontiers = list(state["frontiers"])
 
 

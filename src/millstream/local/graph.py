@@ -148,12 +148,21 @@ class Graph:
             for vertex in self.walk()
         ]
 
-    def save(self) -> list[State]:
-        return [vertex.operator.save() for vertex in self.vertices]
+    def save(self) -> State:
+        """How far each edge has come belongs to it: what is not news to a consumer is not passed
+        on, neither before nor after."""
+        return {
+            "operators": [vertex.operator.save() for vertex in self.vertices],
+            "frontiers": [vertex.frontier for vertex in self.vertices],
+            "begun": self._begun,
+        }
 
-    def restore(self, states: list[State]) -> None:
-        for vertex, state in zip(self.vertices, states, strict=True):
-            vertex.operator.restore(state)
+    def restore(self, state: State) -> None:
+        vertices = zip(self.vertices, state["operators"], state["frontiers"], strict=True)
+        for vertex, own, frontier in vertices:
+            vertex.operator.restore(own)
+            vertex.frontier = frontier
+        self._begun = state["begun"]
 
     def walk(self) -> Iterator[Vertex]:
         """From the root down, each operator once."""
