@@ -263,3 +263,12 @@ def test_lists_and_tables_are_mixed_by_cost() -> None:
     assert MultiWay(graph, (inf, inf, inf)).cost(choice.orders) <= MultiWay(graph).cost(
         choice.orders
     )
+
+
+@pytest.mark.parametrize("distinct", [(inf, inf, inf), (10.0, inf, 5.0)])
+def test_values_that_never_come_twice_meet_nothing(distinct: tuple[float, ...]) -> None:
+    inputs = tuple(over_time(name, 1.0, 10.0) for name in "abc")
+    graph = JoinGraph(inputs, (Equality(tuple(enumerate(distinct))),))
+    found = best_orders(MultiWay(graph, (inf, inf, inf)))
+    assert graph.selectivity(0b111) == 0.0
+    assert sorted(found.orders[0]) == [0, 1, 2]

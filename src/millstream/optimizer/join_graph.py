@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import prod
+from math import isfinite, prod
 from typing import Generic, Protocol, Self, TypeVar
 
 
@@ -49,9 +49,12 @@ class Equality:
         return mask_of(port for port, _ in self.distinct)
 
     def selectivity(self, inputs: int) -> float:
-        """The share of all combinations of these inputs that are equal."""
+        """The share of all combinations of these inputs that are equal: none where a value never
+        comes twice."""
         values = [count for port, count in self.distinct if inputs >> port & 1]
-        return min(values) / prod(values) if values else 1.0
+        if len(values) < 2:
+            return 1.0
+        return min(values) / prod(values) if isfinite(max(values)) else 0.0
 
 
 @dataclass(frozen=True)

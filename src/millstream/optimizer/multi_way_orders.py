@@ -132,12 +132,8 @@ class MultiWay:
 
     def _keys(self, bound: int, port: int) -> float:
         """The share of pairs with equal keys."""
-        both = bound | 1 << port
-        shares = [
-            e.selectivity(both) / e.selectivity(bound) / e.selectivity(1 << port)
-            for e in self.graph.equalities
-        ]
-        return prod(shares)
+        found = [(e.selectivity(bound | 1 << port), e) for e in self.graph.equalities]
+        return prod(share / e.selectivity(bound) if share else 0.0 for share, e in found)
 
     def evaluations(self, new: int) -> float:
         return 1.0 / self.interval if self.interval else self.graph.inputs[new].rate
