@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from millstream.fragments.opening import Opener
     from millstream.local.running import Running
     from millstream.optimizer.cost import Estimates
+    from millstream.optimizer.planning import Planner
     from millstream.optimizer.shedding.queries import Demand
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
@@ -288,10 +289,22 @@ class Query:
 
     @cached_property
     def rewrites(self) -> list[tuple[str, Plan]]:
-        """The rules of the optimizer that changed the plan, each with what it made of it."""
-        from millstream.optimizer.optimize import steps
+        """What the optimizer changed, by rules or for its cost, each with what it made of it."""
+        return list(self._planner.steps(self.plan)) if self._session.optimize else []
 
-        return list(steps(self.plan)) if self._session.optimize else []
+    @cached_property
+    def _planner(self) -> Planner:
+        from millstream.optimizer.choice import Approach, Choices
+        from millstream.optimizer.cost import known_constants
+        from millstream.optimizer.planning import Planner, has_choices
+        from millstream.optimizer.statistics import Statistics
+
+        choices = Choices(approach=Approach(self._session.approach))
+        if not (self._session.optimize and has_choices(self.plan)):
+            return Planner(Statistics(), known_constants(), choices)
+        known = self._session._origins.statistics(self.plan)
+        together = self._session.engine == "local"
+        return Planner(known, known_constants(), choices, together)
 
     @property
     def optimized_plan(self) -> Plan:
@@ -304,9 +317,7 @@ class Query:
         return self._chosen(self.optimized_plan)
 
     def _chosen(self, plan: Plan) -> PhysicalPlan:
-        from millstream.optimizer.choice import Approach, Choices, choose
-
-        return choose(plan, self.emit, Choices(approach=Approach(self._session.approach)))
+        return self._planner.operators(plan, self.emit)
 
     def _context(self) -> Context:
         from millstream.physical.expressions import Draws

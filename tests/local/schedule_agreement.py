@@ -10,6 +10,8 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from millstream.logical.plan import Join, Lifetime, Plan, Source, expressions
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
 from millstream.logical.time import INFINITY
+from millstream.optimizer.alternatives import alternatives
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.multi_way import multi_way
 from millstream.optimizer.optimize import optimize
@@ -116,6 +119,7 @@ class Trial:
     areas: AreaChoice = field(init=False)
     many: bool = field(init=False)  # trees of joins are one join
     optimized: bool = field(init=False)
+    steps: int = field(init=False)  # to plans that might be cheaper
 
     def __post_init__(self) -> None:
         pick = self.tape.pick
@@ -133,9 +137,11 @@ class Trial:
         self.areas = pick(usual, unusual)
         self.many = pick(False, True)
         self.optimized = pick(True, True, False)
+        self.steps = pick(0, 0, 1, 3)
 
     def chosen(self, plan: Plan, ordered: frozenset[str]) -> PhysicalPlan:
         plan = optimize(plan) if self.optimized else plan
+        plan = wandered(plan, self.steps, Random(self.tape.content))
         chosen = choose(plan, self.emit, Choices(ordered, self.approach, self.areas))
         return multi_way(chosen) if self.many else chosen
 
@@ -146,7 +152,16 @@ class Trial:
     def __str__(self) -> str:
         used = self.tape.content[: self.tape.place]
         forms = f"{self.approach.name} {self.emit} {self.areas} many={self.many}"
-        return f"{forms} optimized={self.optimized} Tape({used!r})"
+        return f"{forms} optimized={self.optimized} steps={self.steps} Tape({used!r})"
+
+
+def wandered(plan: Plan, steps: int, random: Random) -> Plan:
+    """A plan that the optimizer may choose, if costs are so: some steps away."""
+    for _ in range(steps):
+        others = [other for _, other in islice(alternatives(plan), 20)]
+        if others:
+            plan = optimize(random.choice(others))
+    return plan
 
 
 @dataclass

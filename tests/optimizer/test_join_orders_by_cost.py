@@ -18,6 +18,7 @@ from millstream.optimizer.join_orders.inner_joins import InnerJoins, inner_joins
 from millstream.optimizer.join_orders.known import Known, weights
 from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.multi_way import multi_way
+from millstream.optimizer.optimize import optimize
 from millstream.optimizer.shedding.plans import Shedding
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
 from millstream.physical.operator import Pattern, PhysicalPlan
@@ -72,7 +73,7 @@ def bound(sql: str, rates: dict[str, float], distinct: int) -> tuple[Plan, Stati
         )
     query = session.sql(sql)
     assert isinstance(query, ms.Query)
-    return query.optimized_plan, session._origins.statistics(query.plan)
+    return optimize(query.plan), session._origins.statistics(query.plan)
 
 
 CHAIN = """SELECT a.t, d.m FROM A WINDOW(RANGE 100) a

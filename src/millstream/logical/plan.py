@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from millstream.logical.expressions import Column, Expression, nullable, rewrite
+from millstream.logical.expressions import Column, Expression, nullable, rewrite, walk
 from millstream.logical.time import INFINITY, TimeDomain
 
 ARRIVAL = "$arrival"
@@ -88,6 +88,21 @@ class Plan:
         """The time line of the plan; the binder sees to it that there is only one."""
         return self.inputs[0].domain
 
+    @cached_property
+    def _parts(self) -> tuple[Expression, ...]:
+        own = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+        return tuple(part for value in own for part in _expressions_in(value))
+
+
+def _expressions_in(value: Any) -> Iterator[Expression]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _expressions_in(item)
+    elif isinstance(value, Named | SortKey):
+        yield from walk(value.expression)
+    elif isinstance(value, Expression):
+        yield from walk(value)
+
 
 def map_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> Plan:
     """The node with `change` applied to every part of its own expressions."""
@@ -103,16 +118,9 @@ def map_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> P
     return replace(plan, **{k: changed(v) for k, v in own.items()})  # type: ignore[type-var]
 
 
-def expressions(plan: Plan) -> list[Expression]:
+def expressions(plan: Plan) -> tuple[Expression, ...]:
     """All parts of the node's own expressions."""
-    found: list[Expression] = []
-
-    def note(expression: Expression) -> Expression:
-        found.append(expression)
-        return expression
-
-    map_expressions(plan, note)
-    return found
+    return plan._parts
 
 
 class Lifetime(Enum):

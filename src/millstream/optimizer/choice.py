@@ -13,7 +13,7 @@ from enum import Enum
 from millstream.logical import plan as logical
 from millstream.logical.analysis import lives_one_instant
 from millstream.logical.evaluate import is_deterministic
-from millstream.logical.expressions import Column, Expression, operands
+from millstream.logical.expressions import Column, operands
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan
 from millstream.logical.time import INFINITY
 from millstream.optimizer.conditions import can_fail, join_keys
@@ -93,13 +93,20 @@ class _Chooser:
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
         self._chosen: dict[Plan | int, PhysicalPlan] = {}
+        self._known: dict[int, bool] = {}
 
     def node(self, plan: Plan) -> PhysicalPlan:
         # Two draws of a random number are equal only if they are one and the same.
-        key = plan if all(map(is_deterministic, _expressions(plan))) else id(plan)
+        key = plan if self._is_deterministic(plan) else id(plan)
         if key not in self._chosen:
             self._chosen[key] = self._formed(plan, self._operator(plan))
         return self._chosen[key]
+
+    def _is_deterministic(self, plan: Plan) -> bool:
+        if id(plan) not in self._known:
+            own = all(map(is_deterministic, logical.expressions(plan)))
+            self._known[id(plan)] = own and all(map(self._is_deterministic, plan.inputs))
+        return self._known[id(plan)]
 
     def _formed(self, plan: Plan, chosen: PhysicalPlan) -> PhysicalPlan:
         """The operator's output in the form that the approach asks for."""
@@ -250,7 +257,3 @@ def _nodes(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:
     yield plan
     for child in plan.inputs:
         yield from _nodes(child)
-
-
-def _expressions(plan: Plan) -> list[Expression]:
-    return [part for node in plan.walk() for part in logical.expressions(node)]

@@ -17,7 +17,7 @@ from millstream.physical.arrays import larger, of_int64, view
 from millstream.physical.batch import Batch, Columns, Ints, State
 from millstream.physical.kernels.count_window import slide_window, slide_windows
 from millstream.physical.kernels.steps import instants_by_key, order_by_key
-from millstream.physical.ordering import sorted_rows
+from millstream.physical.ordering import one_by_one
 from millstream.physical.slots import Slots
 from millstream.physical.sweep import Exchanges, Steps
 from millstream.physical.waiting import Waiting
@@ -51,7 +51,9 @@ class LastRows:
     ) -> Steps | Exchanges:
         """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
         packed = self._packed(code, batch, words) if len(batch) else batch
-        parts = [self._in_order(part) for part in self._waiting.passed(packed) if len(part)]
+        parts = [
+            one_by_one(part, part.columns[self._width :]) for part in self._waiting.passed(packed)
+        ]
         if not parts:
             return self._nothing
         times = np.concatenate([part.start for part in parts])
@@ -62,13 +64,6 @@ class LastRows:
     def _packed(self, code: Ints, batch: Batch, words: Sequence[Ints]) -> Batch:
         own = Columns.of(map(of_int64, (code, *words)))
         return Batch(own + batch.columns, batch.start, batch.end, batch.weight, batch.frontier)
-
-    def _in_order(self, batch: Batch) -> Batch:
-        order = sorted_rows(batch.start, batch.columns[self._width :])
-        batch = batch if order is None else batch.take(order)
-        if (batch.weight != 1).any():
-            batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
-        return batch
 
     def live(self) -> Ints:
         """The codes of rows that wait; those of the others have a row anyhow."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.physical.arrays import int64, is_plain, validity, view
-from millstream.physical.batch import Ints
+from millstream.physical.batch import Batch, Ints
 from millstream.values import order_key, to_plain
 
 
@@ -65,6 +65,15 @@ def sorted_rows(times: Ints, columns: Sequence[pa.Array]) -> Ints | None:
     if _is_sorted(words):
         return None
     return np.lexsort(words[::-1])
+
+
+def one_by_one(batch: Batch, columns: Sequence[pa.Array]) -> Batch:
+    """Every row as often as it comes, in order of start, then of the columns."""
+    order = sorted_rows(batch.start, columns)
+    batch = batch if order is None else batch.take(order)
+    if (batch.weight != 1).any():
+        batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
+    return batch
 
 
 def _is_sorted(words: Sequence[Ints]) -> bool:

@@ -31,7 +31,7 @@ from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.time_window import unsettled
-from millstream.physical.ordering import sorted_rows
+from millstream.physical.ordering import one_by_one
 from millstream.physical.slots import Slots
 from millstream.physical.store import RowStore
 from millstream.physical.waiting import Waiting
@@ -147,13 +147,8 @@ class CountWindowOperator(Operator):
             raise unsettled()
 
     def _in_order(self, batch: Batch) -> Batch:
-        """Every row as often as it comes, in order."""
         values, batch = self._order.kept(batch)
-        order = sorted_rows(batch.start, values)
-        batch = batch if order is None else batch.take(order)
-        if (batch.weight != 1).any():
-            batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
-        return batch
+        return one_by_one(batch, values)
 
     def _slide(self, batch: Batch) -> tuple[Ints, Ints, Ints]:
         partitions = self._partitions(batch)

@@ -1,0 +1,89 @@
+"""The plan that is carried out: what the rules make of it, then what the cost model finds cheaper.
+
+Rules are always for the better. What is not depends on the streams: the order of inner joins is
+searched for, and where groups, DISTINCT, negation, windows and maps stand is tried one step after
+the other, as long as a step is worth it. That needs to know how fast rows come: where nobody
+knows, plans stay as the rules leave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from millstream.logical.plan import Distinct, Join, Plan, SetOperation, Source
+from millstream.optimizer.alternatives import ALTERNATIVES, alternatives
+from millstream.optimizer.choice import Choices, choose
+from millstream.optimizer.cost import Constants, estimate
+from millstream.optimizer.join_orders.by_cost import joins_of_many, reorder_joins
+from millstream.optimizer.optimize import optimize, steps
+from millstream.optimizer.rules.alternatives.reorder_joins import associate_joins, commute_join
+from millstream.optimizer.statistics import Statistics
+from millstream.physical.operator import PhysicalPlan
+
+# Whole orders of joins are searched for; by steps from one to the next many cannot be reached.
+PLACES = tuple(rule for rule in ALTERNATIVES if rule not in (associate_joins, commute_join))
+WORTH = 0.9  # of the cost: estimates are not better than that
+MOST_STEPS = 5
+MOST_PLANS = 40  # of which one is chosen in a step
+
+
+def has_choices(plan: Plan) -> bool:
+    return any(isinstance(node, Join | SetOperation | Distinct) for node in plan.walk())
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans of one query. `together`: the engine has joins of many inputs."""
+
+    statistics: Statistics
+    constants: Constants
+    choices: Choices
+    together: bool = False
+
+    def steps(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
+        """What changes the plan, with what it makes of it."""
+        for name, changed in steps(plan):
+            yield name, changed
+            plan = changed
+        if not self._is_known(plan):
+            return
+        ordered = reorder_joins(plan, self.statistics, self.constants, self.choices)
+        if ordered != plan:
+            yield "reorder_joins", ordered
+            plan = ordered
+        for _ in range(MOST_STEPS):
+            found = self._cheaper(plan)
+            if found is None:
+                return
+            yield found
+            plan = found[1]
+
+    def operators(self, plan: Plan, emit: str) -> PhysicalPlan:
+        chosen = choose(plan, emit, self.choices)
+        if not (self.together and self._is_known(plan)):
+            return chosen
+        return joins_of_many(chosen, self.statistics, self.constants)
+
+    def _is_known(self, plan: Plan) -> bool:
+        """Whether there is something to choose, and the rates of all streams are known."""
+        streams = [node.stream for node in plan.walk() if isinstance(node, Source)]
+        rates = [self.statistics.stream(name).rate for name in streams]
+        return has_choices(plan) and None not in rates
+
+    def _cheaper(self, plan: Plan) -> tuple[str, Plan] | None:
+        """The cheapest plan at a step from this one, if it is worth the step."""
+        others = list(islice(alternatives(plan, PLACES), MOST_PLANS))
+        if not others:
+            return None
+        least, found = WORTH * self._cost(plan), None
+        for name, other in others:
+            other = optimize(other)
+            cost = self._cost(other)
+            if cost < least:
+                least, found = cost, (name, other)
+        return found
+
+    def _cost(self, plan: Plan) -> float:
+        return estimate(self.operators(plan, "ELEMENTS"), self.statistics, self.constants).cost
