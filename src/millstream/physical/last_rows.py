@@ -71,8 +71,7 @@ class LastRows:
 
     def renumber(self, renumbered: Ints) -> None:
         self._queues.renumber(renumbered)
-        waiting = self._waiting.batch
-        if waiting is not None:
+        for waiting in self._waiting.batches:
             code = of_int64(renumbered[view(waiting.columns[0])])
             waiting.columns = Columns.of([code]) + waiting.columns[1:]
 
@@ -82,8 +81,7 @@ class LastRows:
             yield words[1:]
 
     def _held(self) -> Iterator[Ints]:
-        waiting = self._waiting.batch
-        if waiting is not None:
+        for waiting in self._waiting.batches:
             yield np.stack([view(column) for column in waiting.columns[: self._width]])
         yield self._queues.held()
 

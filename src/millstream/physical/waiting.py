@@ -2,56 +2,69 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from millstream.physical.batch import Batch, State, merged
+from millstream.physical.batch import Batch, Columns, State, merged
+
+_FEW = 1 << 10  # elements: batches of fewer are put together
 
 
 class Waiting:
-    """It holds what lies ahead of the frontier: as much as the input is out of order."""
+    """It holds what lies ahead of the frontier: as much as the input is out of order, or ahead of
+    another one that is waited for. A batch costs what it brings and what goes on."""
 
     def __init__(self) -> None:
-        self.batch: Batch | None = None
+        self.batches: list[Batch] = []  # as they came, each in order of start, none empty
 
     def __len__(self) -> int:
-        return 0 if self.batch is None else len(self.batch)
+        return sum(map(len, self.batches))
 
     @property
     def nbytes(self) -> int:
-        if self.batch is None:
-            return 0
-        return 24 * len(self) + sum(int(array.nbytes) for array in self.batch.columns)
+        arrays = (array for batch in self.batches for array in batch.columns)
+        return 24 * len(self) + sum(int(array.nbytes) for array in arrays)
 
     def add(self, batch: Batch) -> None:
         """Take in what must not go on yet, wherever the frontier is."""
-        parts = [batch] if self.batch is None else [self.batch, batch]
-        self.batch = merged(parts).gathered()
+        if not len(batch):
+            return
+        if self.batches and len(self.batches[-1]) < _FEW:
+            batch = merged([self.batches.pop(), batch])
+        self.batches.append(_by_start(batch).gathered())
 
     def released(self, batch: Batch) -> Batch:
         """What starts before the frontier of the batch, in order of start; the rest waits."""
         return merged([*self.passed(batch), batch.head(0)])
 
     def passed(self, batch: Batch) -> list[Batch]:
-        """The same in one or two parts, one after the other; equal starts are in one of them."""
-        parts = [batch] if self.batch is None else [self.batch, batch]
-        both = [_split(_by_start(part), batch.frontier) for part in parts]
-        rest = merged([waiting for _, waiting in both])
-        self.batch = rest.gathered() if len(rest) else None
-        passed = [part for part, _ in both if len(part)]
-        if len(passed) == 2 and passed[0].start[-1] >= passed[1].start[0]:
-            return [_by_start(merged(passed))]
-        return passed
+        """The same in some parts, one after the other; equal starts are in one of them."""
+        frontier = batch.frontier
+        parts = [_before(part, frontier) for part in self.batches if part.start[0] < frontier]
+        rest = (_since(part, frontier) for part in self.batches)
+        self.batches = [part for part in rest if len(part)]
+        batch = _by_start(batch)
+        going = _before(batch, frontier)
+        if len(going) < len(batch):
+            self.add(batch.take(np.arange(len(going), len(batch))))
+        parts += [going] if len(going) else []
+        if all(part.start[-1] < after.start[0] for part, after in pairwise(parts)):
+            return parts
+        return [_by_start(merged(parts))]
 
     def save(self) -> State:
-        if self.batch is None:
+        if not self.batches:
             return {"batch": None}
-        batch = self.batch
+        batch = merged(self.batches)
         return {
             "batch": [list(batch.columns), batch.start, batch.end, batch.weight, batch.frontier]
         }
 
     def restore(self, state: State) -> None:
-        self.batch = None if state["batch"] is None else Batch.of(*state["batch"])
+        self.batches = []
+        if state["batch"] is not None:
+            self.add(Batch.of(*state["batch"]))
 
 
 def _by_start(batch: Batch) -> Batch:
@@ -60,9 +73,17 @@ def _by_start(batch: Batch) -> Batch:
     return batch if in_order else batch.take(np.argsort(start, kind="stable"))
 
 
-def _split(batch: Batch, frontier: int) -> tuple[Batch, Batch]:
-    """What starts before the frontier, and what does not, of a batch in order of start."""
+def _before(batch: Batch, frontier: int) -> Batch:
+    """What starts before the frontier, of a batch in order of start."""
     count = int(np.searchsorted(batch.start, frontier))
-    if count == len(batch):
-        return batch, batch.head(0)
-    return batch.head(count), batch.take(np.arange(count, len(batch)))
+    return batch if count == len(batch) else batch.head(count)
+
+
+def _since(batch: Batch, frontier: int) -> Batch:
+    """The rest, without a copy; all columns have been read."""
+    count = int(np.searchsorted(batch.start, frontier))
+    if not count:
+        return batch
+    columns = Columns.of(array.slice(count) for array in batch.columns)
+    times = (batch.start[count:], batch.end[count:], batch.weight[count:])
+    return Batch(columns, *times, batch.frontier)
