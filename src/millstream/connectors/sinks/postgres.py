@@ -15,13 +15,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.csv
 
+from millstream.connectors.postgres_sql import (
+    identifier,
+    identifiers,
+    is_unreachable,
+    need_psycopg,
+    reason,
+    sql,
+    table_names,
+)
 from millstream.connectors.sinks.postgres_columns import check_columns, created, prepared
 from millstream.errors import QueryError
 from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
 
 if TYPE_CHECKING:
     from psycopg import Connection as Connected
-    from psycopg.sql import Composed, Identifier
 
     Connection: TypeAlias = Connected[Any]
 
@@ -39,13 +47,9 @@ _NOTE = """INSERT INTO {} AS noted (token, query, batch) VALUES (%s, %s, %s)
 
 
 def postgres(context: SinkContext, url: str, table: str) -> Sink:
-    try:
-        import psycopg
-    except ImportError:
-        raise QueryError(
-            'sink "postgres" needs the package "psycopg"',
-            help="pip install 'millstream[postgres]'",
-        ) from None
+    need_psycopg("sink")
+    import psycopg
+
     try:
         return Postgres(context, url, table)
     except psycopg.Error as error:
@@ -57,9 +61,9 @@ class Postgres(Noop):
         self._context = context
         self._url = url
         self._table = table
-        *schema, name = _names(table)
-        self._target = _identifier(*schema, name)
-        self._batches = _identifier(*schema, _BATCHES)
+        *schema, name = table_names(table)
+        self._target = identifier(*schema, name)
+        self._batches = identifier(*schema, _BATCHES)
         self._connection = self._connected()
         try:
             self._prepare()
@@ -93,11 +97,11 @@ class Postgres(Noop):
         """See to it that both tables are there, and that the target takes what will come."""
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-            self._connection.execute(_sql(_MAKE_BATCHES, self._batches))
+            self._connection.execute(sql(_MAKE_BATCHES, self._batches))
             make = created(self._target, self._context.schema)
             self._connection.execute(make)
             check_columns(self._connection, self._table, self._target, self._context.schema)
-            query = _sql("SELECT batch FROM {} WHERE token = %s", self._batches)
+            query = sql("SELECT batch FROM {} WHERE token = %s", self._batches)
             found = self._connection.execute(query, [self._context.token]).fetchone()
         if found is not None and found[0] > self._context.next_batch:
             raise QueryError(
@@ -110,10 +114,10 @@ class Postgres(Noop):
     def _write(self, rows: bytes, batch: int) -> None:
         with self._connection.transaction():
             noted = [self._context.token, self._context.query, batch]
-            if not self._connection.execute(_sql(_NOTE, self._batches), noted).rowcount:
+            if not self._connection.execute(sql(_NOTE, self._batches), noted).rowcount:
                 return
-            columns = _listed(self._context.schema.names)
-            statement = _sql("COPY {} ({}) FROM STDIN (FORMAT csv)", self._target, columns)
+            columns = identifiers(self._context.schema.names)
+            statement = sql("COPY {} ({}) FROM STDIN (FORMAT csv)", self._target, columns)
             with self._connection.cursor().copy(statement) as copy:
                 copy.write(rows)
 
@@ -142,39 +146,13 @@ def _csv(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _names(table: str) -> list[str]:
-    names = table.split(".") if isinstance(table, str) else []
-    if not (1 <= len(names) <= 2 and all(names)):
-        raise QueryError(f'a table is named "name" or "schema.name", not {table!r}')
-    return names
-
-
-def _sql(text: str, *parts: Identifier | Composed) -> Composed:
-    from psycopg.sql import SQL
-
-    return SQL(text).format(*parts)
-
-
-def _identifier(*names: str) -> Identifier:
-    from psycopg.sql import Identifier
-
-    return Identifier(*names)
-
-
-def _listed(names: list[str]) -> Composed:
-    from psycopg.sql import SQL
-
-    return SQL(", ").join(map(_identifier, names))
-
-
 def _failure(error: Exception, table: str) -> QueryError:
     import psycopg
 
     assert isinstance(error, psycopg.Error)
-    reason = error.diag.message_primary or " ".join(str(error).split())
-    if error.sqlstate is None or error.sqlstate[:2] in ("08", "57"):
+    if is_unreachable(error):
         return QueryError(
-            f"PostgreSQL cannot be reached: {reason}",
+            f"PostgreSQL cannot be reached: {reason(error)}",
             help="see to the server and the url; from a checkpoint the query goes on where it was",
         )
-    return QueryError(f'table "{table}" of PostgreSQL cannot be written: {reason}')
+    return QueryError(f'table "{table}" of PostgreSQL cannot be written: {reason(error)}')

@@ -1,0 +1,86 @@
+"""Sources of tables that go on when something goes wrong."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from millstream.connectors.tables.table_source import TableChanges, TableEvent, TableTrouble
+from millstream.errors import MillstreamError
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0  # seconds between attempts while there is trouble
+_IMPATIENCE = 0.05  # seconds between two calls to whoever still reads when all is closed
+
+
+class Persistent(ABC):
+    """A source that is asked for the next change again and again. `every` is how many seconds lie
+    between two changes, None where the table is not followed.
+
+    Whoever reads holds `_reading`; `close` interrupts it until it lets go, and then tidies up.
+    """
+
+    def __init__(self, every: float | None) -> None:
+        self._every = every
+        self._closed = threading.Event()
+        self._reading = threading.Lock()
+
+    def contents(self) -> pa.Table:
+        with self._reading:
+            return self._begin()
+
+    def changes(self) -> Iterator[TableEvent]:
+        if self._every is None:
+            return
+        trouble: TableTrouble | None = None
+        pause, wait = _FIRST_PAUSE, self._every
+        while not self._closed.wait(wait):
+            try:
+                with self._reading:
+                    found = self._next()
+            except MillstreamError as error:
+                new = _trouble(error, trouble)
+                if new != trouble and not self._closed.is_set():
+                    yield new
+                trouble = new
+                wait, pause = pause, min(2 * pause, _LONGEST_PAUSE)
+            else:
+                if found is not None and (len(found) or trouble is not None):
+                    trouble, pause = None, _FIRST_PAUSE
+                    yield found
+                wait = self._every
+
+    def close(self) -> None:
+        self._closed.set()
+        while not self._reading.acquire(timeout=_IMPATIENCE):
+            self._interrupt()
+        try:
+            self._tidy()
+        finally:
+            self._reading.release()
+
+    @abstractmethod
+    def _begin(self) -> pa.Table:
+        """The whole table."""
+
+    @abstractmethod
+    def _next(self) -> TableChanges | None:
+        """What changed since the last call; nothing where nothing can be said yet. After a
+        MillstreamError the next call begins anew from what is known."""
+
+    @abstractmethod
+    def _interrupt(self) -> None:
+        """Wake whoever reads, from another thread: `_begin` or `_next` may raise anything of
+        ours."""
+
+    @abstractmethod
+    def _tidy(self) -> None:
+        """Close what is open; nobody reads any more."""
+
+
+def _trouble(error: MillstreamError, before: TableTrouble | None) -> TableTrouble:
+    since = datetime.datetime.now(datetime.UTC) if before is None else before.since
+    return TableTrouble(error.diagnostic.message, error.diagnostic.help, since)

@@ -1,0 +1,59 @@
+"""Tables that are read again from time to time, and compared with what they were."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from millstream.connectors.tables.comparing import check_key, differences
+from millstream.connectors.tables.persistent import Persistent
+from millstream.connectors.tables.table_source import DeclaredTable, TableChanges
+
+
+class TableReader(Protocol):
+    """Reads a whole table of another system, whenever asked."""
+
+    def version(self) -> object:
+        """Something that is another whenever the table may have changed, for little; None where
+        nobody can tell."""
+
+    def read(self) -> pa.Table:
+        """The table as it is at one moment, in the declared columns and types."""
+
+    def interrupt(self) -> None:
+        """Let `read`, which another thread is in, fail soon."""
+
+    def close(self) -> None: ...
+
+
+class Refreshed(Persistent):
+    """`_known` is what the table was when it was last read, `_version` a version that is not
+    newer."""
+
+    def __init__(self, table: DeclaredTable, reader: TableReader, every: float | None) -> None:
+        super().__init__(every)
+        self._table = table
+        self._reader = reader
+        self._known: pa.Table | None = None
+        self._version: object = None
+
+    def _begin(self) -> pa.Table:
+        version = self._reader.version()
+        found = self._reader.read()
+        check_key(self._table.name, self._table.key, found)
+        self._known, self._version = found, version
+        return found
+
+    def _next(self) -> TableChanges:
+        assert self._known is not None, "contents come first"
+        known, version = self._known, self._reader.version()
+        if version is not None and version == self._version:
+            return differences(known.slice(0, 0), known.slice(0, 0))
+        return differences(known, self._begin())
+
+    def _interrupt(self) -> None:
+        self._reader.interrupt()
+
+    def _tidy(self) -> None:
+        self._reader.close()
