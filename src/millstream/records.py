@@ -38,11 +38,13 @@ class BadRow:
 
 @dataclass
 class Records:
-    """Typed columns, and from when to when each row is valid."""
+    """Typed columns, and from when to when each row is valid; without a weight, each row is there
+    once."""
 
     columns: list[pa.Array]
     start: Ints
     end: Ints
+    weight: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -50,11 +52,13 @@ class Records:
     def take(self, index: Ints) -> Records:
         rows = pa.array(index)
         columns = [column.take(rows) for column in self.columns]
-        return Records(columns, self.start[index], self.end[index])
+        weight = None if self.weight is None else self.weight[index]
+        return Records(columns, self.start[index], self.end[index], weight)
 
     def slice(self, first: int, stop: int) -> Records:
         columns = [column.slice(first, stop - first) for column in self.columns]
-        return Records(columns, self.start[first:stop], self.end[first:stop])
+        weight = None if self.weight is None else self.weight[first:stop]
+        return Records(columns, self.start[first:stop], self.end[first:stop], weight)
 
     def until(self, instant: int) -> Records:
         """Of records in order of time, those that start by an instant."""
@@ -71,8 +75,9 @@ class Records:
         rows: Iterator[tuple[Any, ...]] = (
             zip(*plain, strict=True) if plain else iter([()] * len(self))
         )
-        times = zip(self.start.tolist(), self.end.tolist(), strict=True)
-        return [Element(row, start, end) for row, (start, end) in zip(rows, times, strict=True)]
+        weights = np.ones(len(self), np.int64) if self.weight is None else self.weight
+        times = zip(self.start.tolist(), self.end.tolist(), weights.tolist(), strict=True)
+        return [Element(row, *when) for row, when in zip(rows, times, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -94,15 +94,16 @@ def _encoded(rows: Checked) -> bytes:
     """Written by Arrow, which leaves out what lies beside a slice."""
     records = rows.records
     columns = [*records.columns, pa.array(records.start), pa.array(records.end)]
+    if records.weight is not None:
+        columns.append(pa.array(records.weight))
     batch = pa.record_batch(columns, names=[str(number) for number in range(len(columns))])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return pickle.dumps((sink.getvalue().to_pybytes(), list(rows.bad)))
+    return pickle.dumps((sink.getvalue().to_pybytes(), list(rows.bad), len(records.columns)))
 
 
 def _decoded(data: bytes) -> Checked:
-    stream, bad = pickle.loads(data)
-    batch = pa.ipc.open_stream(stream).read_next_batch()
-    *columns, start, end = batch.columns
-    return Checked(Records(columns, start.to_numpy(), end.to_numpy()), bad)
+    stream, bad, width = pickle.loads(data)
+    arrays = pa.ipc.open_stream(stream).read_next_batch().columns
+    return Checked(Records(arrays[:width], *(array.to_numpy() for array in arrays[width:])), bad)

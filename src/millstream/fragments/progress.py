@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER
+from millstream.physical.operators.source import first_start
 from millstream.records import Records
 
 Span = tuple[int, int, int]  # how many rows, their first and last start
@@ -48,12 +49,15 @@ class Step:
         return Present(beginning, sources)
 
 
-def wider(span: Span | None, records: Records) -> Span:
+def wider(span: Span | None, records: Records, begins: bool = True) -> Span:
+    """The span with more rows in it; those of a source that does not say when time begins have no
+    first start."""
     if not len(records):
         return span or (0, INFINITY, NEVER)
     rows, first, last = span or (0, INFINITY, NEVER)
-    starts = records.start
-    return rows + len(records), min(first, int(starts.min())), max(last, int(starts.max()))
+    if begins:
+        first = min(first, first_start(records.start))
+    return rows + len(records), first, max(last, int(records.start.max()))
 
 
 def joined_spans(spans: Iterable[Mapping[str, Span]]) -> dict[str, Span]:

@@ -69,7 +69,8 @@ class RemoteGraph(Graph):
         if len(batch):
             columns = list(batch.columns)
             first = int(columns.pop()[0].as_py()) if node.arrival else 0
-            self._pushed[node.stream].append((first, Records(columns, batch.start, batch.end)))
+            records = Records(columns, batch.start, batch.end, batch.weight)
+            self._pushed[node.stream].append((first, records))
 
     def end_round(self) -> None:
         frames = [f for input in self._remote if (f := input.frame(self._has_late)) is not None]
@@ -117,7 +118,7 @@ class RemoteGraph(Graph):
             assert isinstance(node, Source)
             types = [field.type for field in node.schema[: len(node.schema) - node.arrival]]
             nothing = Batch.empty(types, NEVER)
-            empty = Records(list(nothing.columns), nothing.start, nothing.end)
+            empty = Records(list(nothing.columns), nothing.start, nothing.end, nothing.weight)
             first = pieces[0][0] if pieces else 0
             inputs.append(LeafInput(stream, joined([empty, *(r for _, r in pieces)]), first))
             self._pushed[stream] = []

@@ -23,6 +23,7 @@ from millstream.local.bounded import source_batch
 from millstream.local.graph import Graph
 from millstream.local.tally import Tally
 from millstream.physical.batch import NEVER, Batch, merged
+from millstream.physical.operators.source import sources_of
 from millstream.records import Records
 
 # --- the leaves -----------------------------------------------------------------------------------
@@ -40,8 +41,10 @@ class LeafInput:
 def leaf_messages(work: Work, inputs: Iterable[LeafInput]) -> Iterator[Message]:
     """What follows from some rows of the sources, and where it goes."""
     spans: dict[str, Span] = {}
+    sources = sources_of(work.leaves.plan)
     for input in inputs:
-        spans[input.stream] = wider(spans.get(input.stream), input.records)
+        begins = all(source.begins for source in sources if source.stream == input.stream)
+        spans[input.stream] = wider(spans.get(input.stream), input.records, begins)
         yield from _leaf(work, input)
     yield from work.told_everywhere(Kind.SOURCES, spans)
 

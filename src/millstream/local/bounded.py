@@ -31,6 +31,10 @@ class Feed:
         at_end = self.read >= len(self.records)
         return INFINITY if at_end else int(self.records.start[self.read])
 
+    @property
+    def is_table(self) -> bool:
+        return all(isinstance(v.node, Source) and v.node.is_table for v in self.vertices)
+
     def batch(self, rows: int) -> tuple[Records, int, int]:
         """The next rows, the number of the first of them, and the frontier after them."""
         first, stop = self.read, min(self.read + rows, len(self.records))
@@ -39,14 +43,18 @@ class Feed:
         return self.records.slice(first, stop), first, frontier
 
 
-def feed_batches(graph: Graph, inputs: Mapping[str, Records], rows: int) -> Iterator[None]:
+def feed_batches(
+    graph: Graph, inputs: Mapping[str, Records], rows: int, frontier: int = INFINITY
+) -> Iterator[None]:
     """Push the inputs through the graph, whichever is furthest behind first; yields after each
-    batch."""
+    batch. A table has come to the frontier once all its changes are there."""
     feeds = [Feed(inputs[stream], vertices) for stream, vertices in graph.sources.items()]
     while behind := min((f for f in feeds if f.next_start < INFINITY), key=_behind, default=None):
-        records, first, frontier = behind.batch(rows)
+        records, first, reached = behind.batch(rows)
+        if behind.next_start == INFINITY and behind.is_table:
+            reached = frontier
         for vertex in behind.vertices:
-            graph.push(vertex, source_batch(vertex.node, records, first, frontier))
+            graph.push(vertex, source_batch(vertex.node, records, first, reached))
         yield
 
 
@@ -60,7 +68,8 @@ def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int
     columns = [LazyColumn(column) for column in records.columns]
     if node.arrival:
         columns.append(LazyColumn(of_int64(np.arange(first, first + len(records)))))
-    return Batch(Columns(columns), records.start, records.end, _ones(len(records)), frontier)
+    weight = _ones(len(records)) if records.weight is None else records.weight
+    return Batch(Columns(columns), records.start, records.end, weight, frontier)
 
 
 def _ones(length: int) -> Ints:
@@ -80,7 +89,7 @@ def answer(
     """All that the plan gives over the inputs, when every source has come so far after them."""
     given: list[Batch] = [Batch.empty(plan.types, NEVER)]
     graph = Graph(plan, context, lambda batch: given.append(batch.gathered()))
-    for _ in feed_batches(graph, inputs, rows):
+    for _ in feed_batches(graph, inputs, rows, frontier):
         pass
     graph.bring_to(frontier)
     return merged(given)

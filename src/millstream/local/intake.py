@@ -162,8 +162,10 @@ def joined(parts: Sequence[Records]) -> Records:
     if len(full) == 1:
         return full[0]
     width = len(full[0].columns)
+    weights = [part.weight for part in full if part.weight is not None]
     return Records(
         [pa.concat_arrays([part.columns[i] for part in full]) for i in range(width)],
         np.concatenate([part.start for part in full]),
         np.concatenate([part.end for part in full]),
+        np.concatenate(weights) if weights else None,
     )

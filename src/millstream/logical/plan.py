@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from millstream.logical.expressions import Column, Expression, nullable, rewrite, walk
-from millstream.logical.time import INFINITY, TimeDomain
+from millstream.logical.time import ANY_TIME, INFINITY, TimeDomain
 
 ARRIVAL = "$arrival"
 
@@ -86,7 +86,8 @@ class Plan:
     @cached_property
     def domain(self) -> TimeDomain:
         """The time line of the plan; the binder sees to it that there is only one."""
-        return self.inputs[0].domain
+        each = (plan.domain for plan in self.inputs)
+        return next((domain for domain in each if domain != ANY_TIME), ANY_TIME)
 
     @cached_property
     def _parts(self) -> tuple[Expression, ...]:
@@ -128,12 +129,16 @@ class Lifetime(Enum):
 
     INSTANT = "instant"  # [t, t+1), t its time
     INTERVAL = "interval"  # the row brings its own interval
+    CHANGES = "changes"  # from its time on, until a row of weight -1 takes it away
+    ALWAYS = "always"
 
 
 @dataclass(frozen=True)
 class Source(Plan):
-    """A registered stream. With `arrival`, rows carry their place in the stream's order (by time,
-    then by arrival) in a hidden last column. No two rows agree in all of some `unique` columns."""
+    """A registered stream or table. With `arrival`, rows carry their place in the stream's order
+    (by time, then by arrival) in a hidden last column. No two rows agree in all of some `unique`
+    columns: of a stream never, of a table at no instant. A `relation` does not say when time
+    begins, unless there are only tables."""
 
     stream: str
     alias: str
@@ -144,6 +149,7 @@ class Source(Plan):
     arrival: bool = False
     numbered: bool = True  # whether there is such an order
     unique: tuple[tuple[str, ...], ...] = ()
+    relation: bool = False
 
     input_names = ()
 
@@ -357,6 +363,12 @@ class Rstream(Plan):
 
     input: Plan
     granule: int = 1
+
+
+def beginners(plan: Plan) -> list[Source]:
+    """The sources whose first row is where time begins."""
+    sources = [node for node in plan.walk() if isinstance(node, Source)]
+    return [source for source in sources if not source.relation] or sources
 
 
 def is_unbounded(window: TimeWindow | CountWindow | PartitionedWindow) -> bool:

@@ -5,8 +5,9 @@ here, as short as the paper's formula: S(t) is the snapshot of the input at t, n
 of a row e in it. Formula numbers are those of the thesis (K); where a comment says "ours", the
 project's notes on reading the papers say why.
 
-Time has a beginning, which K calls 0: the smallest start accepted from any source of the plan.
-Windows reach back to it, and a query's answer begins there.
+Time has a beginning, which K calls 0: the smallest start accepted from any stream of the plan, or
+from any table where there are only tables. Windows reach back to it, and a query's answer begins
+there.
 
 Slow and obviously right: nothing here is incremental, and nothing is clever about state. Engines
 are tested against it.
@@ -56,9 +57,10 @@ from millstream.logical.plan import (
     TimeWindow,
     TopN,
     Union,
+    beginners,
     is_unbounded,
 )
-from millstream.logical.time import INFINITY
+from millstream.logical.time import ALWAYS, INFINITY
 from millstream.values import order_key
 
 
@@ -81,13 +83,8 @@ class Reference:
         # stays.
         self.draws = draws if draws is not None else {}
         self.errors: dict[tuple[Row, str], None] = {}  # rows that could not be evaluated
-        starts = [
-            element.start
-            for node in plan.walk()
-            if isinstance(node, Source)
-            for element in inputs[node.stream]
-        ]
-        self.beginning = min(starts, default=INFINITY)
+        starts = [e.start for node in beginners(plan) for e in inputs[node.stream]]
+        self.beginning = min((start for start in starts if start > ALWAYS), default=INFINITY)
         self._snapshots: dict[tuple[int, int], Snapshot] = {}
         self._changes: dict[int, list[int]] = {}
         self._evaluators: dict[tuple[int, int], Evaluator] = {}
@@ -172,7 +169,7 @@ class Reference:
             if element.start <= t < element.end:
                 row = (*element.row, number) if plan.arrival else element.row
                 bag[row] += element.weight
-        return bag
+        return Counter({row: n for row, n in bag.items() if n})
 
     def _filter(self, plan: Filter, t: int) -> Snapshot:
         """8.1: { (e, n) ∈ S(t) | p(e) }"""

@@ -14,6 +14,8 @@ INFINITY = 2**63 - 1
 FARTHEST = 2**62
 LONGEST = 2**60
 
+ALWAYS = -FARTHEST  # the start of what has been valid since ever
+
 MICROSECONDS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,
@@ -84,3 +86,6 @@ class TimeDomain:
 
 TIMESTAMP_TIME = TimeDomain(pa.timestamp("us"), 1)
 RAW_TIME = TimeDomain(pa.int64(), None)
+
+# The time line of a table that names no times: it is that of whatever it is joined with.
+ANY_TIME = TimeDomain(pa.null(), None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from millstream.logical import plan as logical
-from millstream.logical.analysis import lives_one_instant
+from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import Column, operands
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan
@@ -60,11 +60,14 @@ class Choices:
 
 
 def choose(plan: Plan, emit: str = "FINAL", choices: Choices | None = None) -> PhysicalPlan:
-    """The plan of a query that emits its answer FINAL or as CHANGES; or, for internal use, as the
-    ELEMENTS that its last operator gives."""
-    chosen = _Chooser(choices or Choices()).node(plan)
+    """The plan of a query that emits its answer FINAL, as CHANGES, or as a whole EVERY so often; or,
+    for internal use, as the ELEMENTS that its last operator gives."""
+    begins = frozenset(source.stream for source in logical.beginners(plan))
+    chosen = _Chooser(choices or Choices(), begins).node(plan)
     if emit == "ELEMENTS":
         return chosen
+    if emit == "EVERY":
+        return Split(chosen, granule(plan))
     return Changes(chosen) if emit == "CHANGES" else settled(chosen, final=True)
 
 
@@ -90,8 +93,9 @@ _FUNCTIONS: Mapping[type[Plan], Function] = {
 
 
 class _Chooser:
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: Choices, begins: frozenset[str]) -> None:
         self._choices = choices
+        self._begins = begins  # the streams whose first row may be where time begins
         self._chosen: dict[Plan | int, PhysicalPlan] = {}
         self._known: dict[int, bool] = {}
 
@@ -124,7 +128,10 @@ class _Chooser:
             case logical.Source():
                 ordered = plan.lifetime is Lifetime.INSTANT
                 ordered = ordered and self._choices.is_ordered(plan.stream)
-                return Source(plan.stream, plan.schema, ordered, plan.arrival)
+                begins = plan.stream in self._begins
+                return Source(
+                    plan.stream, plan.schema, ordered, plan.arrival, plan.lifetime, begins
+                )
             case logical.Filter():
                 return Filter(self.node(plan.input), plan.predicate)
             case logical.Map():

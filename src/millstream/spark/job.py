@@ -105,7 +105,7 @@ def _pieces(records: Records, count: int) -> Iterator[tuple[int, Records]]:
 
 
 def _packed(records: Records) -> bytes:
-    return encoded(Batch.of(records.columns, records.start, records.end))
+    return encoded(Batch.of(records.columns, records.start, records.end, records.weight))
 
 
 def _leaf_task(work: Work) -> Task:
@@ -121,4 +121,5 @@ def _unpacked(records: Iterable[pa.RecordBatch]) -> Iterator[LeafInput]:
         streams, firsts = record.column(0).to_pylist(), record.column(1).to_pylist()
         for index, (stream, first) in enumerate(zip(streams, firsts, strict=True)):
             batch = decoded(record.column(2)[index].as_buffer())
-            yield LeafInput(stream, Records(list(batch.columns), batch.start, batch.end), first)
+            rows = Records(list(batch.columns), batch.start, batch.end, batch.weight)
+            yield LeafInput(stream, rows, first)

@@ -1,9 +1,9 @@
-"""Source: the rows of a registered stream as elements.
+"""Source: the rows of a registered stream or table as elements.
 
 *Meaning*: out(t) = the rows whose time is t, or whose interval contains t.
 *State*: none.
 *Pattern*: WEAKEST for rows in order of time; WEAK with a delay, and for rows that bring their own
-interval.
+interval; STRICT for a table that changes, MONOTONIC for one that does not.
 
 The engine hands over rows that are typed and checked; the frontier of the source is its business.
 """
@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from millstream.logical.plan import Schema
-from millstream.physical.batch import NEVER, Batch, State
+from millstream.logical.plan import Lifetime, Schema
+from millstream.logical.time import ALWAYS, INFINITY
+from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 
@@ -25,6 +26,8 @@ class Source(PhysicalPlan):
     columns: Schema
     ordered: bool
     arrival: bool = False
+    lifetime: Lifetime = Lifetime.INSTANT
+    begins: bool = True  # whether its first row may be where time begins
 
     input_names = ()
 
@@ -32,26 +35,45 @@ class Source(PhysicalPlan):
     def schema(self) -> Schema:
         return self.columns
 
+    @property
+    def is_table(self) -> bool:
+        return self.lifetime in (Lifetime.CHANGES, Lifetime.ALWAYS)
+
     @cached_property
     def pattern(self) -> Pattern:
+        match self.lifetime:
+            case Lifetime.CHANGES:
+                return Pattern.STRICT
+            case Lifetime.ALWAYS:
+                return Pattern.MONOTONIC
         return Pattern.WEAKEST if self.ordered else Pattern.WEAK
 
     def open(self, context: Context) -> Operator:
-        return SourceOperator(context, self.ordered)
+        return SourceOperator(context, self.begins)
+
+
+def first_start(starts: Ints) -> int:
+    """The earliest instant at which something came; what has been there since ever did not come."""
+    first = int(starts.min())
+    return first if first > ALWAYS else int(starts[starts > ALWAYS].min(initial=INFINITY))
+
+
+def sources_of(plan: PhysicalPlan) -> list[Source]:
+    below = [source for child in plan.inputs for source in sources_of(child)]
+    return [plan] if isinstance(plan, Source) else below
 
 
 class SourceOperator(Operator):
-    def __init__(self, context: Context, ordered: bool) -> None:
+    def __init__(self, context: Context, begins: bool) -> None:
         self._context = context
-        self._ordered = ordered
+        self._begins = begins
         self._number = len(context.sources)
         context.sources.append(NEVER)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         context = self._context
-        if len(batch):
-            earliest = batch.start[0] if self._ordered else batch.start.min()
-            context.beginning = min(context.beginning, int(earliest))
+        if len(batch) and self._begins:
+            context.beginning = min(context.beginning, first_start(batch.start))
         context.sources[self._number] = max(context.sources[self._number], batch.frontier)
         return [batch]
 
