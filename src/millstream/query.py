@@ -6,24 +6,24 @@ import datetime
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from millstream import reference_answers
 from millstream.catalog import Connector, RegisteredQuery
 from millstream.errors import Diagnostic, QueryError
 from millstream.instants import chronon
 from millstream.logical.analysis import given_anew
-from millstream.logical.elements import Element, Row, row_key
-from millstream.logical.plan import Plan, Schema
+from millstream.logical.elements import Row, row_key
+from millstream.logical.plan import Plan
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
-from millstream.records import LAST_TIMESTAMP, Records
-from millstream.values import to_arrow
+from millstream.records import Records
 
 if TYPE_CHECKING:
     from millstream.fragments.opening import Opener
@@ -228,7 +228,7 @@ class Query:
         from millstream.local.sinks import opened
         from millstream.local.starting import sink_context
 
-        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit == "CHANGES")
+        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
         context = sink_context(self._session, self, form.arrow_schema)
         return deliver_all(self.name, form, partial(opened, sink, context), self._answer)
 
@@ -247,9 +247,12 @@ class Query:
         reference = self._reference(inputs)
         elements = reference.result()
         self._note_errors(reference.errors)
+        schema, domain, granule = self.plan.schema, self.plan.domain, given_anew(self.plan)
         if self.emit == "CHANGES":
-            return self._changes(elements)
-        return self._final(elements)
+            return reference_answers.changes_table(schema, domain, elements)
+        if self.emit == "EVERY" and granule is not None:
+            return reference_answers.instants_table(schema, domain, elements, granule)
+        return reference_answers.final_table(schema, domain, elements, granule)
 
     def _run_local(self, inputs: Mapping[str, Records]) -> pa.Table:
         from millstream.local import bounded
@@ -283,6 +286,9 @@ class Query:
             return answers.changes_table(schema, domain, answers.in_order(batch))
         batch = answers.normal_form(answers.cropped(batch, beginning))
         granule = given_anew(self.plan)
+        if self.emit == "EVERY" and granule is not None:
+            batch = answers.in_order(answers.repeated(batch, granule))
+            return answers.instants_table(schema, domain, batch)
         if granule is not None:
             batch = answers.cut(batch, granule)
         return answers.final_table(schema, domain, batch)
@@ -397,7 +403,8 @@ class Query:
             reference = self._reference(self._inputs())
             bag = reference.answer(instant)
             self._note_errors(reference.errors)
-            return _table(self.plan.schema, sorted(bag.elements(), key=row_key))
+            rows = sorted(bag.elements(), key=row_key)
+            return reference_answers.rows_table(self.plan.schema, rows)
         return self._snapshot(instant)
 
     def _snapshot(self, instant: int) -> pa.Table:
@@ -441,51 +448,3 @@ class Query:
         if self.errors and self._session.on_error == "stop":
             row, message = self.errors[0]
             raise QueryError(f'query "{self.name}" failed on row {row}: {message}')
-
-    def _final(self, elements: list[Element]) -> pa.Table:
-        granule = given_anew(self.plan)
-        if granule is not None:
-            elements = [piece for e in elements for piece in _granules(e, granule)]
-        pieces = [element for element in elements for _ in range(element.weight)]
-        table = _table(self.plan.schema, [piece.row for piece in pieces])
-        table = table.append_column("valid_from", self._times([p.start for p in pieces]))
-        return table.append_column("valid_to", self._times([p.end for p in pieces]))
-
-    def _changes(self, elements: list[Element]) -> pa.Table:
-        changes: dict[tuple[int, Any], int] = {}
-        for element in elements:
-            for at, change in ((element.start, element.weight), (element.end, -element.weight)):
-                if at < INFINITY:
-                    changes[at, element.row] = changes.get((at, element.row), 0) + change
-        ordered = sorted(
-            ((at, row, change) for (at, row), change in changes.items() if change),
-            key=lambda item: (item[0], row_key(item[1])),
-        )
-        table = _table(self.plan.schema, [row for _, row, _ in ordered])
-        table = table.append_column("at", self._times([at for at, _, _ in ordered]))
-        counts = pa.array([change for _, _, change in ordered], pa.int64())
-        return table.append_column("change", counts)
-
-    def _times(self, instants: list[int]) -> pa.Array:
-        domain = self.plan.domain
-        if pa.types.is_timestamp(domain.type):
-            instants = [min(instant, LAST_TIMESTAMP) for instant in instants]
-        return to_arrow(instants, domain.type)
-
-
-def _granules(element: Element, granule: int) -> Iterator[Element]:
-    """One element a granule; what is valid for ever cannot be cut."""
-    start = element.start
-    while start < element.end and element.end < INFINITY:
-        end = min((start // granule + 1) * granule, element.end)
-        yield Element(element.row, start, end, element.weight)
-        start = end
-    if element.end == INFINITY:
-        yield element
-
-
-def _table(schema: Schema, rows: list[Any]) -> pa.Table:
-    columns = [
-        to_arrow([row[index] for row in rows], field.type) for index, field in enumerate(schema)
-    ]
-    return pa.table(columns, names=[field.name for field in schema])

@@ -17,6 +17,7 @@ from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.physical.arrays import of_int64, of_view
 from millstream.physical.batch import NEVER, Batch, Columns, Ints
+from millstream.physical.instants import up
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
 from millstream.physical.ordering import order_words
@@ -81,10 +82,18 @@ def cut(batch: Batch, granule: int) -> Batch:
     return replace(pieces, start=start, end=end)
 
 
+def repeated(batch: Batch, granule: int) -> Batch:
+    """Each element at every multiple of the granule in which it holds; what is valid for ever, up
+    to the first after which nothing changes."""
+    start, end = up(batch.start, granule), up(batch.end, granule)
+    changes = np.concatenate([start, end[end < INFINITY], [NEVER]])
+    end = np.minimum(end, changes.max() + granule)
+    return cut(batch.timed(start, end), granule)
+
+
 def final_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
     """A row n times for weight n."""
-    if np.count_nonzero(batch.weight != 1):
-        batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
+    batch = _counted(batch)
     times = _times(domain, batch.start), _times(domain, batch.end)
     return _table(schema, batch.columns, times, ("valid_from", "valid_to"))
 
@@ -92,6 +101,18 @@ def final_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
 def changes_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
     more = _times(domain, batch.start), of_int64(batch.weight)
     return _table(schema, batch.columns, more, ("at", "change"))
+
+
+def instants_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
+    """The rows that hold at each instant, one n times for weight n."""
+    batch = _counted(batch)
+    return _table(schema, batch.columns, [_times(domain, batch.start)], ["at"])
+
+
+def _counted(batch: Batch) -> Batch:
+    if np.count_nonzero(batch.weight != 1):
+        batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
+    return batch
 
 
 def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:

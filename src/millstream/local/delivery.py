@@ -25,12 +25,18 @@ class AnswerForm:
 
     schema: Schema
     domain: TimeDomain
-    changes: bool
+    emit: str  # FINAL, CHANGES or EVERY
     granule: int | None = None
+
+    @property
+    def changes(self) -> bool:
+        return self.emit == "CHANGES"
 
     def table(self, batch: Batch) -> pa.Table:
         if self.changes:
             return answers.changes_table(self.schema, self.domain, batch)
+        if self.emit == "EVERY":
+            return answers.instants_table(self.schema, self.domain, batch)
         if self.granule is not None:
             batch = answers.cut(batch, self.granule)
         return answers.final_table(self.schema, self.domain, batch)
@@ -42,6 +48,8 @@ class AnswerForm:
         when = [("valid_from", time), ("valid_to", time)]
         if self.changes:
             when = [("at", time), ("change", pa.int64())]
+        elif self.emit == "EVERY":
+            when = [("at", time)]
         return pa.schema([*((field.name, field.type) for field in self.schema), *when])
 
 

@@ -71,7 +71,7 @@ class Running:
         self._began = clock.ticks()
         self._note_state = note_state
         self._plan = chosen_plan(plan, emit, origins, Approach(approach))
-        self._form = AnswerForm(plan.schema, plan.domain, emit == "CHANGES", given_anew(plan))
+        self._form = AnswerForm(plan.schema, plan.domain, emit, given_anew(plan))
         kept = None
         if keeps_all or snapshots:
             kept = Kept(self._plan, all=keeps_all, changes=self._form.changes)

@@ -15,11 +15,13 @@ from millstream.logical.plan import (
     Aggregate,
     Difference,
     Distinct,
+    Granularity,
     Intersection,
     Join,
     Map,
     Named,
     Plan,
+    Rstream,
     Source,
     TopN,
     Union,
@@ -32,6 +34,7 @@ from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.select import SelectBinder
 from millstream.sql.statements import Query
+from millstream.sql.windows import chronons
 
 RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")
 
@@ -64,12 +67,19 @@ def bind_query(
     except RecursionError:
         raise BindError("the query is nested too deeply", query.span) from None
     _check_output_names(query, plan)
+    if query.every is not None:
+        plan = _anew(plan, chronons(query.every, plan.domain, "the time from answer to answer"))
     return Bound(
         plan,
         query.emit or "FINAL",
         frozenset(statement.used),
         tuple(_warnings(plan, query, statement, strict)),
     )
+
+
+def _anew(plan: Plan, every: int) -> Plan:
+    """EMIT EVERY: the answer at the multiples of a period, given anew at each."""
+    return Rstream(Granularity(plan, every), every)
 
 
 class StatementBinder:

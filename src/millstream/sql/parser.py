@@ -23,6 +23,7 @@ from millstream.errors import NotYetError, ParseError, Span
 from millstream.sql.clauses import (
     ClauseReader,
     Clauses,
+    Duration,
     Granularity,
     Window,
     starts_cql_window,
@@ -101,26 +102,38 @@ class _Statement:
         if not tokens or tokens[0].word not in ("SELECT", "WITH", "("):
             self.cursor.fail("a query")
         whole = tokens[0].span.to(tokens[-1].span)
-        tokens, emit, emit_span = _take_emit(tokens)
+        tokens, emit, every, emit_span = _take_emit(tokens, self.parameters)
         lifted = _Lifter(self.text, tokens, self.parameters)
         lifted.run()
         tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens)
         _attach(tree, lifted.found)
         _complete_positions(tree, tokens)
         _mark_commas(tree, lifted.shape.references)
-        return Query(tree, emit, emit_span, whole)
+        return Query(tree, emit, emit_span, whole, every)
 
 
-def _take_emit(tokens: Sequence[Token]) -> tuple[Sequence[Token], str | None, Span | None]:
-    """Split `EMIT FINAL` or `EMIT CHANGES` off the end of a query."""
+def _take_emit(
+    tokens: Sequence[Token], parameters: Mapping[str, object]
+) -> tuple[Sequence[Token], str | None, Duration | None, Span | None]:
+    """Split `EMIT FINAL`, `EMIT CHANGES` or `EMIT EVERY d` off the end of a query."""
+    expected = "expected FINAL, CHANGES or EVERY d after EMIT"
     if tokens[-1].word == "EMIT":
-        raise ParseError("expected FINAL or CHANGES after EMIT", tokens[-1].span)
+        raise ParseError(expected, tokens[-1].span)
+    words = [token.word for token in tokens]
+    for place in reversed(range(len(tokens) - 1)):
+        if words[place : place + 2] == ["EMIT", "EVERY"]:
+            span = tokens[place].span.to(tokens[-1].span)
+            cursor = Cursor(tokens[place + 2 :], tokens[-1].span.end)
+            every = ClauseReader(cursor, parameters).duration()
+            if cursor.current is not None:
+                cursor.fail("the end of the statement")
+            return tokens[:place], "EVERY", every, span
     if len(tokens) < 2 or tokens[-2].word != "EMIT":
-        return tokens, None, None
+        return tokens, None, None, None
     how, span = tokens[-1], tokens[-2].span.to(tokens[-1].span)
     if how.word not in ("FINAL", "CHANGES"):
-        raise ParseError(f'expected FINAL or CHANGES after EMIT, found "{how.text}"', how.span)
-    return tokens[:-2], how.word, span
+        raise ParseError(f'{expected}, found "{how.text}"', how.span)
+    return tokens[:-2], how.word, None, span
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class QueryShape:
             self._comma(index, frame)
         elif word == "AS" and frame.clause and self._word(index + 1) in ("", ",", ")"):
             self._check_alias(index)
-        elif word == "EMIT" and self._word(index + 1) in ("FINAL", "CHANGES"):
+        elif word == "EMIT" and self._word(index + 1) in ("FINAL", "CHANGES", "EVERY"):
             raise ParseError(
                 "EMIT stands at the end of the statement",
                 self.tokens[index].span.to(self.tokens[index + 1].span),

@@ -52,14 +52,15 @@ class Query:
     """A SELECT or a set operation, and how its answer is to be given."""
 
     tree: exp.Expression
-    emit: str | None = None  # FINAL, CHANGES, or None where the statement does not say
+    emit: str | None = None  # FINAL, CHANGES, EVERY, or None where the statement does not say
     emit_span: Span | None = None
     span: Span | None = None
+    every: Duration | None = None  # from one whole answer to the next
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Query)
-            and self.emit == other.emit
+            and (self.emit, self.every) == (other.emit, other.every)
             and bool(self.tree == other.tree)
             and list(map(_marks_of, self.tree.walk())) == list(map(_marks_of, other.tree.walk()))
         )
@@ -68,7 +69,8 @@ class Query:
         return hash((self.tree, self.emit))
 
     def __str__(self) -> str:
-        return query_text(self.tree) + (f" EMIT {self.emit}" if self.emit else "")
+        every = f" {self.every}" if self.every else ""
+        return query_text(self.tree) + (f" EMIT {self.emit}{every}" if self.emit else "")
 
 
 @dataclass(frozen=True)
