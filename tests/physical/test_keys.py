@@ -47,3 +47,25 @@ def test_memory_does_not_grow_with_keys_that_are_gone(kind: str) -> None:
         keys.keep(np.unique(codes[-100:]))
         sizes.append(keys.nbytes)
     assert sizes[-1] <= 1.5 * sizes[2]
+
+
+def test_the_key_of_no_columns_outlives_restarts() -> None:
+    keys = KeySpace([])
+    for _ in range(2):
+        keys.encode([], 3)
+        state = keys.save()
+        keys = KeySpace([])
+        keys.restore(state)
+    assert keys.encode([], 2, add=False).tolist() == [0, 0]
+
+
+def test_texts_that_are_only_asked_for_are_forgotten_too() -> None:
+    keys = KeySpace([pa.string()])
+    keys.encode([pa.array(["here"])], 1)
+    for first in range(0, 20_000, 500):
+        asked = pa.array([f"text {i}" for i in range(first, first + 500)])
+        assert keys.encode([asked], 500, add=False).max() == -1
+        if keys.is_stale:
+            keys.keep(np.array([0]))
+        assert keys.nbytes < 200_000
+    assert keys.encode([pa.array(["here"])], 1, add=False).tolist() == [0]

@@ -180,6 +180,7 @@ class KeySpace:
         if not length:
             return codes
         if not self.types:  # one key for all
+            self._make_room(1)
             self.count = max(self.count, int(add))
             codes[:] = self.count - 1
             return codes
@@ -276,8 +277,13 @@ class KeySpace:
 
     @property
     def is_stale(self) -> bool:
-        """Whether half as many keys came since the last `keep` as were kept then."""
-        return self.count > self._kept + self._kept // 2 + 1024
+        """Whether half as many keys, or strings that were asked for, came since the last `keep` as
+        were kept then."""
+        return self._known() > self._kept + self._kept // 2 + 1024
+
+    def _known(self) -> int:
+        pools = (pool.count for words in self._words for pool in words.pools())
+        return max([self.count, *pools])
 
     def keep(self, codes: Ints) -> Ints:
         """Forget all keys but these (in ascending order, each once); the new code of codes[i] is i.
@@ -285,11 +291,12 @@ class KeySpace:
         renumbered = np.full(self.count + 1, -1, np.int64)
         renumbered[codes] = np.arange(len(codes))
         kept = self._keys[:, codes]
-        self.count = self._kept = len(codes)
+        self.count = len(codes)
         if self._keys.shape[1] > 4 * (self.count + 1024):  # there was a burst
             self._keys = np.empty((len(kept), self.count + 1024), np.int64)
         self._keys[:, : self.count] = kept
         self._keep_strings()
+        self._kept = self._known()
         self._make_room(1024)
         size = power_of_two(4 * (self.count + 1024))
         self._rebuild(min(size, len(self._table)))
@@ -311,10 +318,11 @@ class KeySpace:
 
     def restore(self, state: State) -> None:
         self._keys, self._tells_null = state["keys"], list(state["tells_null"])
-        self.count = self._kept = self._keys.shape[1]
+        self.count = self._keys.shape[1]
         pools = (pool for words in self._words for pool in words.pools())
         for pool, saved in zip(pools, state["pools"], strict=True):
             pool.restore(saved)
+        self._kept = self._known()
         self._rebuild(power_of_two(self._entries * self.count))
 
 

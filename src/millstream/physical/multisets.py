@@ -42,6 +42,11 @@ class Multisets:
         return self.keys.count + len(self._timeline)
 
     @property
+    def pending(self) -> int:
+        """How many events lie ahead."""
+        return len(self._timeline)
+
+    @property
     def nbytes(self) -> int:
         parts = self.keys.nbytes + self._rows.nbytes + self._timeline.nbytes
         return parts + self.counts.nbytes

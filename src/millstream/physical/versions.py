@@ -1,0 +1,203 @@
+"""The rows of a relation in the versions that rows of a stream may still look up.
+
+A version says from when to when a row is there, and how often. Whatever the relation's elements are
+(signed, intervals, in any order), their events become the steps of each row's weight, in order of
+time; a step ends one version and begins the next. So versions of a row never overlap, and what is
+taken back in the instant in which it comes is never seen. A version that ended before whatever is
+still to come is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from millstream.physical.arrays import larger
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.kernels.versions import (
+    END,
+    FREE,
+    NEXT,
+    ROW,
+    START,
+    USED,
+    Pool,
+    drop_ended,
+    link_versions,
+    look_up,
+)
+from millstream.physical.keys import KeySpace
+from millstream.physical.multisets import Multisets
+
+_NOTHING = (np.empty(0, np.int64),) * 3
+
+
+class Versions:
+    """Rows are known by the codes of their keys in `keys`, which is the space of nobody else;
+    `ordered` says whether elements come in order of start and of end."""
+
+    def __init__(self, types: Sequence[pa.DataType], keys: KeySpace, ordered: bool) -> None:
+        self._keys = keys
+        self._rows = Multisets(types, [ordered])
+        self._looked_at = 0
+        self._passed = NEVER  # all changes before it have been made
+        self._pool = Pool(
+            times=np.zeros((64, 2), np.int64),
+            weights=np.zeros(64, np.int64),
+            links=_free_links(0, 64, -1),
+            holding=np.full(64, -1, np.int32),
+            key_of=np.full(64, -1, np.int32),
+            newest=np.full((64, 2), -1, np.int32),
+            lists=np.array([0, -1, -1, 0], np.int64),
+        )
+
+    @property
+    def count(self) -> int:
+        return int(self._pool.lists[USED])
+
+    @property
+    def pending(self) -> int:
+        """How many changes lie ahead."""
+        return self._rows.pending
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._pool) + self._rows.nbytes
+
+    @property
+    def touched(self) -> int:
+        """How many versions and events were looked at so far."""
+        return self._looked_at + self._rows.touched
+
+    def add(self, codes: Ints, batch: Batch) -> None:
+        """Take in elements of the relation, each with the code of its key."""
+        rows = self._rows.add(0, batch)
+        self._pool = self._pool._replace(
+            holding=_grown(self._pool.holding, self._rows.keys.count),
+            key_of=_grown(self._pool.key_of, self._rows.keys.count),
+            newest=_grown(self._pool.newest, self._keys.count),
+        )
+        self._pool.key_of[rows] = codes
+
+    # --- looking up ------------------------------------------------------------------------------
+
+    def look_up(self, codes: Ints, starts: Ints, horizon: int) -> tuple[Ints, Ints, Ints]:
+        """For keys at these instants, in order of time: which of them finds which row, by its
+        number here, and how often that row is there. The instants are before the horizon, and the
+        relation is complete up to it."""
+        rows, instants, counts = self._changes(horizon)
+        if not len(rows) and not len(codes):
+            return _NOTHING
+        self._make_room(len(rows))
+        found, places, touched = look_up(self._pool, rows, instants, counts, codes, starts)
+        self._looked_at += touched
+        return found, self._pool.links[places, ROW].astype(np.int64), self._pool.weights[places]
+
+    def _changes(self, horizon: int) -> tuple[Ints, Ints, Ints]:
+        """The rows that change before the horizon, when, and how often they are there then."""
+        if horizon <= self._passed:
+            return _NOTHING
+        self._passed = horizon
+        steps, counts = self._rows.due(horizon)
+        return steps.step_code, steps.step_time, counts.after[0]
+
+    def _make_room(self, count: int) -> None:
+        pool, capacity = self._pool, len(self._pool.times)
+        if self.count + count <= capacity:
+            return
+        room = larger(capacity, self.count + count)
+        self._pool = pool._replace(
+            times=np.concatenate([pool.times, np.zeros((room - capacity, 2), np.int64)]),
+            weights=np.concatenate([pool.weights, np.zeros(room - capacity, np.int64)]),
+            links=np.concatenate([pool.links, _free_links(capacity, room, pool.lists[FREE])]),
+        )
+        pool.lists[FREE] = capacity
+
+    def rows(self, numbers: Ints) -> Columns:
+        return self._rows.rows(numbers)
+
+    # --- forgetting ------------------------------------------------------------------------------
+
+    def expire(self, frontier: int) -> None:
+        """Drop the versions that have ended by the frontier: nothing earlier will look them up."""
+        drop_ended(self._pool, frontier)
+
+    def forget(self) -> None:
+        """Drop rows that have no version, and keys that have no row. Rows given before must have
+        been read."""
+        if self._rows.keys.is_stale:
+            self._forget_rows()
+        if self._keys.is_stale:
+            self._forget_keys()
+
+    def _forget_rows(self) -> None:
+        pool, used = self._pool, self._places()
+        renumbered = self._rows.forget(pool.links[used, ROW])
+        assert renumbered is not None
+        kept = np.flatnonzero(renumbered[:-1] >= 0)
+        pool.links[used, ROW] = renumbered[pool.links[used, ROW]]
+        self._pool = pool._replace(
+            holding=_grown(pool.holding[kept], len(kept) + 1024),
+            key_of=_grown(pool.key_of[kept], len(kept) + 1024),
+        )
+
+    def _forget_keys(self) -> None:
+        key_of = self._pool.key_of[: self._rows.keys.count]
+        used = np.zeros(self._keys.count, np.bool_)
+        used[key_of] = True
+        kept = np.flatnonzero(used)
+        key_of[:] = self._keys.keep(kept)[key_of]
+        newest = _grown(self._pool.newest[kept], len(kept) + 1024)
+        self._pool = self._pool._replace(newest=newest)
+
+    def _places(self) -> Ints:
+        """Those in use, in order of end and then of start."""
+        used = np.flatnonzero(self._pool.links[:, ROW] >= 0)
+        times = self._pool.times[used]
+        return used[np.lexsort((times[:, START], times[:, END]))]
+
+    def save(self) -> State:
+        """The versions alone; the chains are made anew."""
+        places = self._places()
+        return {
+            "rows": self._rows.save(),
+            "key_of": self._pool.key_of[: self._rows.keys.count].copy(),
+            "row": self._pool.links[places, ROW],
+            "times": self._pool.times[places],
+            "weights": self._pool.weights[places],
+            "passed": self._passed,
+        }
+
+    def restore(self, state: State) -> None:
+        """The keys have been restored."""
+        self._rows.restore(state["rows"])
+        self._passed = state["passed"]
+        count = len(state["row"])
+        self._make_room(count)
+        pool = self._pool = self._pool._replace(
+            holding=_grown(self._pool.holding, self._rows.keys.count),
+            key_of=_grown(state["key_of"], self._rows.keys.count),
+            newest=_grown(self._pool.newest, self._keys.count),
+        )
+        pool.times[:count], pool.weights[:count] = state["times"], state["weights"]
+        pool.links[:] = _free_links(0, len(pool.links), -1)
+        pool.lists[FREE], pool.lists[USED] = count, count
+        link_versions(pool, state["row"].astype(np.int64))
+
+
+def _free_links(first: int, stop: int, after: int) -> NDArray[np.int32]:
+    """Of free places, one after the other, and then that one."""
+    links = np.full((stop - first, 4), -1, np.int32)
+    links[:, NEXT] = np.append(np.arange(first + 1, stop), after)
+    return links
+
+
+def _grown(array: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """The array with room for so many, -1 where there is nothing."""
+    if len(array) >= count:
+        return array
+    more = larger(len(array), count) - len(array)
+    return np.concatenate([array, np.full((more, *array.shape[1:]), -1, np.int32)])
