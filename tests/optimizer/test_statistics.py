@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 
 import pytest
 
@@ -99,6 +100,15 @@ def test_a_look_at_rows() -> None:
     assert (stream.column("v").low, stream.column("v").high) == (0, 2000)
     assert stream.column("v").distinct == float("inf")
     assert statistics.ahead == pytest.approx(1000 * 1_000_000)
+
+
+def test_a_look_at_columns_without_a_number() -> None:
+    session = ms.Session(engine="local")
+    rows = [{"t": t, "x": math.nan if t else None, "y": None} for t in range(3)]
+    session.stream("s", rows, time="t", schema={"t": "BIGINT", "x": "DOUBLE", "y": "DOUBLE"})
+    for name in ("x", "y"):
+        column = known(session, "SELECT x FROM s").stream("s").column(name)
+        assert (column.low, column.high) == (None, None)
 
 
 def test_a_look_at_no_rows_and_at_one() -> None:

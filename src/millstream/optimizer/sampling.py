@@ -71,9 +71,10 @@ def _is_regular(records: Records) -> bool:
 def _column(values: pa.Array) -> ColumnStatistics:
     """Nulls count as no value."""
     low = high = None
-    if _is_ordered(values.type) and values.null_count < len(values):
+    if _is_ordered(values.type):
         found = pc.min_max(_as_numbers(values)).as_py()
-        low, high = float(found["min"]), float(found["max"])
+        if found["min"] is not None:
+            low, high = float(found["min"]), float(found["max"])
     try:
         distinct = in_the_long_run(len(values), pc.count_distinct(values).as_py())
     except pa.ArrowNotImplementedError:
