@@ -26,6 +26,7 @@ from millstream.physical.operators.cut import Cut
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.join import Join
+from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.outer_join import OuterJoin
@@ -200,6 +201,13 @@ def test_rule_4(pattern: Pattern) -> None:
 def test_rule_5(binary: Binary, pattern: Pattern) -> None:
     """Negation and its like: STR, whatever the input."""
     assert binary(source(pattern), source(pattern)).pattern is STRICT
+
+
+@pytest.mark.parametrize("pattern", Pattern)
+def test_non_retroactive_relations(pattern: Pattern) -> None:
+    """G5 §4.2: the join of a stream with a relation is as the stream, however the other changes."""
+    for left in (WEAKEST, WEAK):
+        assert LookupJoin(source(left), source(pattern), ()).pattern is left
 
 
 def test_an_unbounded_window_never_lets_go() -> None:

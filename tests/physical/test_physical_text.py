@@ -118,6 +118,22 @@ def test_aggregates_and_semi_joins(session: ms.Session) -> None:
     )
 
 
+def test_lookups(session: ms.Session) -> None:
+    check(
+        text_of(
+            session, "SELECT r.k, s.x FROM r [PARTITION BY k ROWS 1] RIGHT JOIN s ON s.k = r.k"
+        ),
+        """
+        Map columns=[r.k, s.x] pattern=WEAKEST emits=[+]
+          Map columns=[r.k AS r.k, r.y AS r.y, r.t AS r.t, r.`$arrival` AS r.`$arrival`, s.k AS s.k, s.x AS s.x, s.t AS s.t] pattern=WEAKEST emits=[+]
+            LookupJoin kind=left keys=[s.k = r.k] pattern=WEAKEST emits=[+] state=versions
+              Source stream=s pattern=WEAKEST emits=[+]
+              CountWindow by=[r.k] rows=1 order=[r.`$arrival`] pattern=STRICT emits=[+,-] state=queues by key
+                Source stream=r arrival=yes pattern=WEAKEST emits=[+]
+        """,  # noqa: E501
+    )
+
+
 def test_set_operations(session: ms.Session) -> None:
     check(
         text_of(

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import Column, Expression
-from millstream.logical.plan import Named, Schema
+from millstream.logical.plan import JoinKind, Named, Schema
 from millstream.optimizer.conditions import can_fail
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate
@@ -19,6 +19,7 @@ from millstream.physical.operators.cut import Cut
 from millstream.physical.operators.deltas import Deltas
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.join import Join, JoinKey
+from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.outer_join import OuterJoin
 from millstream.physical.operators.pointwise import Form, Pointwise
@@ -61,7 +62,7 @@ def requirement(node: PhysicalPlan) -> Requirement:
     match node:
         case Aggregate():
             return _by([(n.expression,) for n in node.keys], [[n.field.key] for n in node.keys])
-        case Join() | OuterJoin() | SemiJoin():
+        case Join() | OuterJoin() | SemiJoin() | LookupJoin():
             sides = [(key.left, key.right) for key in node.keys]
             return _by(sides, [_joined(node, key) for key in node.keys])
         case CountWindow() | TopN():
@@ -84,9 +85,9 @@ def spread(node: PhysicalPlan, small: int) -> Requirement | None:
     match node:
         case OuterJoin(outer=(left, right)):
             allowed = [port for port, kept in enumerate((left, right)) if not kept]
-        case SemiJoin():
+        case SemiJoin() | LookupJoin(kind=JoinKind.LEFT | JoinKind.SEMI | JoinKind.ANTI):
             allowed = [1]
-        case Join():
+        case Join() | LookupJoin():
             allowed = [0, 1]
         case _:
             return None
@@ -119,13 +120,13 @@ def _whole_rows(inputs: list[Schema], output: Schema) -> Requirement:
     return _by(sides, [[field.key] for field in output])
 
 
-def _joined(node: Join | OuterJoin | SemiJoin, key: JoinKey) -> list[ColumnKey]:
+def _joined(node: Join | OuterJoin | SemiJoin | LookupJoin, key: JoinKey) -> list[ColumnKey]:
     """What is equal to the key in every row of the output: not a side that may be filled up with
     NULLs."""
     match node:
         case OuterJoin(outer=(left, right)):
             return ([] if right else _own(key.left)) + ([] if left else _own(key.right))
-        case SemiJoin():
+        case SemiJoin() | LookupJoin(kind=JoinKind.LEFT | JoinKind.SEMI | JoinKind.ANTI):
             return _own(key.left)
     return _own(key.left) + _own(key.right)
 

@@ -14,7 +14,7 @@ from millstream.logical import plan as logical
 from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import Column, operands
-from millstream.logical.plan import JoinKind, Lifetime, Named, Plan
+from millstream.logical.plan import JoinKind, Lifetime, Named, Plan, Schema
 from millstream.logical.time import INFINITY
 from millstream.optimizer.conditions import can_fail, join_keys
 from millstream.physical.operator import Pattern, PhysicalPlan
@@ -26,6 +26,7 @@ from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.join import AreaChoice, Join
+from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.outer_join import OuterJoin
 from millstream.physical.operators.pointwise import Form, Function, Pointwise
@@ -216,7 +217,23 @@ class _Chooser:
             return Pointwise((chosen,), Function.DISTINCT, plan.schema)
         return Distinct(chosen)
 
+    def _lookup(self, plan: logical.Join) -> PhysicalPlan | None:
+        """A join of rows that live one instant with what may be retracted, or with a relation, as
+        lookups at that instant."""
+        if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
+            return None
+        left, right = self.node(plan.left), self.node(plan.right)
+        changing = right.pattern is Pattern.STRICT or _is_relation(plan.right)
+        if not changing or not _comes_by_instants(plan.left, left):
+            return None
+        keys, condition = join_keys(plan)
+        return LookupJoin(left, right, plan.schema, keys, condition, plan.kind)
+
     def _join(self, plan: logical.Join) -> PhysicalPlan:
+        for turned in filter(None, (plan, _turned(plan))):
+            lookup = self._lookup(turned)
+            if lookup is not None:
+                return lookup if turned is plan else Map(lookup, _columns(plan.schema))
         left, right = self.node(plan.left), self.node(plan.right)
         keys, condition = join_keys(plan)
         match plan.kind:
@@ -235,6 +252,21 @@ class _Chooser:
             ),
         )
         return OuterJoin(left, right, outer, plan.schema, keys, condition)
+
+
+def _turned(plan: logical.Join) -> logical.Join | None:
+    """The join with its inputs in the other order, where that is one too."""
+    kind = {JoinKind.INNER: JoinKind.INNER, JoinKind.RIGHT: JoinKind.LEFT}.get(plan.kind)
+    return None if kind is None else logical.Join(plan.right, plan.left, kind, plan.condition)
+
+
+def _columns(schema: Schema) -> tuple[Named, ...]:
+    return tuple(Named(field.column, field.name, field.qualifier) for field in schema)
+
+
+def _is_relation(plan: Plan) -> bool:
+    """Whether it reads tables and nothing else."""
+    return all(node.relation for node in plan.walk() if isinstance(node, logical.Source))
 
 
 def _comes_by_instants(plan: Plan, chosen: PhysicalPlan) -> bool:

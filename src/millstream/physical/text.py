@@ -33,6 +33,7 @@ from millstream.physical.operators.deltas import Deltas
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
+from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.outer_join import OuterJoin
@@ -146,6 +147,8 @@ def properties(plan: PhysicalPlan, time: TimeDomain) -> dict[str, str]:
         case OuterJoin():
             kind = {(True, False): "left", (False, True): "right"}.get(plan.outer, "full")
             return {"kind": kind} | _condition(plan)
+        case LookupJoin():
+            return {"kind": plan.kind.value} | _condition(plan)
         case Pointwise():
             return {"function": plan.function.value} | _once(plan) | _form(plan)
         case Aggregate():
@@ -191,7 +194,7 @@ def _source(plan: Source) -> dict[str, str]:
     return own | ({"arrival": "yes"} if plan.arrival else {})
 
 
-def _condition(plan: Join | SemiJoin | OuterJoin) -> dict[str, str]:
+def _condition(plan: Join | SemiJoin | OuterJoin | LookupJoin) -> dict[str, str]:
     own = {"keys": _list(map(_key, plan.keys))} if plan.keys else {}
     return own if plan.condition is None else own | {"where": expression_text(plan.condition)}
 

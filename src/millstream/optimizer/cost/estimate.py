@@ -15,6 +15,7 @@ from millstream.optimizer.cost import (
     changes,
     gates,
     joins,
+    lookups,
     multi_way,
     pieces,
     pointwise,
@@ -37,6 +38,7 @@ from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.join import Join
+from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.outer_join import OuterJoin
@@ -62,6 +64,7 @@ FORMULAS: Mapping[type[PhysicalPlan], Formula] = {
     MultiJoin: multi_way.multi_join,
     SemiJoin: gates.semi_join,
     OuterJoin: gates.outer_join,
+    LookupJoin: lookups.lookup_join,
     Distinct: pointwise.distinct,
     Pointwise: pointwise.pointwise,
     Aggregate: aggregation.aggregate,

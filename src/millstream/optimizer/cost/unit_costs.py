@@ -21,6 +21,7 @@ from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.join import Join
+from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.outer_join import OuterJoin
 from millstream.physical.operators.pointwise import Function, Pointwise
@@ -41,6 +42,8 @@ def node_cost(
     match node:
         case Join() | MultiJoin() | OuterJoin():
             return sum(input.elements * input.present for input in inputs)
+        case LookupJoin():
+            return inputs[0].elements * inputs[1].present + inputs[1].elements
         case Aggregate():
             return 2 * inputs[0].rate
         case SemiJoin():

@@ -72,6 +72,7 @@ BATCHES: Mapping[str, float] = {
     "MultiJoin": 130_000.0,
     "SemiJoin": 150_000.0,
     "OuterJoin": 300_000.0,
+    "LookupJoin": 100_000.0,
     "Distinct": 25_000.0,
     "Pointwise": 120_000.0,
     "Aggregate": 170_000.0,

@@ -1,0 +1,15 @@
+SELECT s.k, s.v, l.v AS latest FROM S s, R WINDOW(PARTITION BY k ROWS 1) l WHERE s.k = l.k;
+SELECT s.k, l.v FROM R WINDOW(PARTITION BY k ROWS 1) l JOIN S s ON s.k = l.k;
+SELECT s.k, s.v, l.v AS latest FROM S s LEFT JOIN R WINDOW(PARTITION BY k ROWS 2) l ON s.k = l.k AND s.v <= l.v;
+SELECT s.k, l.v FROM R WINDOW(ROWS 3) l RIGHT JOIN S s ON s.k = l.k;
+SELECT k, v FROM S WHERE EXISTS (SELECT 1 FROM R WINDOW(PARTITION BY k ROWS 1) l WHERE l.k = S.k);
+SELECT k, v FROM S WHERE NOT EXISTS (SELECT 1 FROM R WINDOW(ROWS 2) l WHERE l.k = S.k AND l.v > S.v);
+SELECT s.v, l.v AS other FROM S s, (SELECT k, v FROM J EXCEPT SELECT k, v FROM R WINDOW(RANGE 4)) l WHERE s.k = l.k;
+SELECT s.v, l.n FROM S s, (SELECT k, COUNT(*) AS n FROM R WINDOW(RANGE 6) GROUP BY k) l WHERE s.k <=> l.k;
+SELECT s.v, l.n FROM S s, (SELECT COUNT(*) AS n FROM S WINDOW(RANGE 3)) l;
+SELECT s.v, l.v AS most FROM S s LEFT JOIN (SELECT v FROM R WINDOW(RANGE 9) ORDER BY v DESC LIMIT 1) l ON s.v < l.v;
+SELECT s.v, l.v AS w FROM S s, R WINDOW(PARTITION BY k ROWS 1) l WHERE s.k = l.k AND 10 / (s.v - l.v) > 1;
+SELECT s.v, l.v AS w FROM S s LEFT JOIN R WINDOW(ROWS 2) l ON s.k = l.k AND 10 / (s.v - l.v) > 1;
+SELECT d.v, l.v AS w FROM D2 d, R WINDOW(PARTITION BY k ROWS 1) l WHERE d.k = l.k;
+SELECT s.k, l.v, m.v AS w FROM S s, R WINDOW(PARTITION BY k ROWS 1) l, J m WHERE s.k = l.k AND m.k = s.k;
+SELECT COUNT(*) AS n FROM (SELECT s.k FROM S s, R WINDOW(PARTITION BY k ROWS 1) l WHERE s.k = l.k) q;
