@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.connectors.tables.table_source import TableChanges
+from millstream.connectors.tables.table_source import DeclaredTable, TableChanges
 from millstream.errors import DataError, listed
+from millstream.physical.arrays import larger
 from millstream.physical.keys import KeySpace
 
 _Ints = NDArray[np.int64]
@@ -40,28 +39,63 @@ def net_changes(rows: pa.Table, weight: _Ints) -> TableChanges:
 
 def _codes(rows: pa.Table) -> _Ints:
     """A number for each row, the same for equal rows."""
-    columns = [_in_one(column) for column in rows.columns]
-    return KeySpace(rows.schema.types).encode(columns, rows.num_rows)
+    return KeySpace(rows.schema.types).encode(arrays_of(rows), rows.num_rows)
 
 
-def _in_one(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+def arrays_of(rows: pa.Table) -> list[pa.Array]:
+    """The columns, each in one piece."""
+    return [
+        pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        for column in rows.columns
+    ]
 
 
-def check_key(table: str, key: Sequence[str], rows: pa.Table) -> None:
-    """Refuse rows whose keys are NULL or come twice."""
-    if not key:
-        return
-    keys = rows.select(list(key))
-    for name in key:
-        if keys.column(name).null_count:
-            raise DataError(f'table "{table}": column "{name}" of its key is NULL in a row')
-    codes = _codes(keys)
-    if len(codes) and int(codes.max()) + 1 < len(codes):
-        counts = np.bincount(codes)
-        twice = int(np.flatnonzero(counts[codes] > 1)[0])
-        shown = ", ".join(str(value) for value in keys.slice(twice, 1).to_pylist()[0].values())
-        raise DataError(
-            f'table "{table}": {counts[codes[twice]]} rows have the key ({shown})',
-            help=f"{listed(key)} must tell rows apart: declare another PRIMARY KEY, or none",
+class UniqueKeys:
+    """How many rows of a table have each key: there must not be two."""
+
+    def __init__(self, table: DeclaredTable) -> None:
+        self._table = table
+        self._columns = list(table.key)
+        types = {field.name: field.type for field in table.columns}
+        self._keys = KeySpace([types[name] for name in table.key])
+        self._counts = np.zeros(64, np.int64)  # by code
+
+    def add(self, rows: pa.Table, weight: _Ints) -> None:
+        """Let rows come and go. DataError where a key is NULL or comes twice: then they have
+        not."""
+        if not self._columns:
+            return
+        keys = rows.select(self._columns)
+        self._check_not_null(keys.filter(pa.array(weight > 0)))
+        codes = self._keys.encode(arrays_of(keys), rows.num_rows)
+        if len(self._counts) < self._keys.count:
+            room = larger(len(self._counts), self._keys.count)
+            self._counts = np.pad(self._counts, (0, room - len(self._counts)))
+        np.add.at(self._counts, codes, weight)
+        twice = np.flatnonzero(self._counts[codes] > 1)
+        if len(twice):
+            error = self._comes_twice(keys.slice(int(twice[0]), 1), self._counts[codes[twice[0]]])
+            np.subtract.at(self._counts, codes, weight)
+            raise error
+        if self._keys.is_stale:
+            there = np.flatnonzero(self._counts)
+            self._keys.keep(there)
+            self._counts = self._counts[there]
+
+    def _check_not_null(self, keys: pa.Table) -> None:
+        for name in self._columns:
+            if keys.column(name).null_count:
+                raise DataError(f'table "{self._table.name}": column "{name}" of its key is NULL')
+
+    def _comes_twice(self, key: pa.Table, count: np.int64) -> DataError:
+        shown = ", ".join(str(value) for value in key.to_pylist()[0].values())
+        return DataError(
+            f'table "{self._table.name}": {count} rows have the key ({shown})',
+            help=f"{listed(self._columns)} must tell rows apart: declare another PRIMARY KEY, or "
+            "none",
         )
+
+
+def check_key(table: DeclaredTable, rows: pa.Table) -> None:
+    """Refuse rows whose keys are NULL or come twice."""
+    UniqueKeys(table).add(rows, np.ones(rows.num_rows, np.int64))

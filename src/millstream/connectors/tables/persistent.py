@@ -14,13 +14,14 @@ from millstream.errors import MillstreamError
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0  # seconds between attempts while there is trouble
 _IMPATIENCE = 0.05  # seconds between two calls to whoever still reads when all is closed
+_CALLS = 40  # after which it is left alone; it tidies up when it comes back
 
 
 class Persistent(ABC):
     """A source that is asked for the next change again and again. `every` is how many seconds lie
     between two changes, None where the table is not followed.
 
-    Whoever reads holds `_reading`; `close` interrupts it until it lets go, and then tidies up.
+    Whoever reads holds `_reading`; `close` interrupts it until it lets go. The last one tidies up.
     """
 
     def __init__(self, every: float | None) -> None:
@@ -30,7 +31,11 @@ class Persistent(ABC):
 
     def contents(self) -> pa.Table:
         with self._reading:
-            return self._begin()
+            try:
+                return self._begin()
+            finally:
+                if self._closed.is_set():
+                    self._tidy()
 
     def changes(self) -> Iterator[TableEvent]:
         if self._every is None:
@@ -39,8 +44,7 @@ class Persistent(ABC):
         pause, wait = _FIRST_PAUSE, self._every
         while not self._closed.wait(wait):
             try:
-                with self._reading:
-                    found = self._next()
+                found = self._read()
             except MillstreamError as error:
                 new = _trouble(error, trouble)
                 if new != trouble and not self._closed.is_set():
@@ -53,14 +57,24 @@ class Persistent(ABC):
                     yield found
                 wait = self._every
 
+    def _read(self) -> TableChanges | None:
+        with self._reading:
+            try:
+                return None if self._closed.is_set() else self._next()
+            finally:
+                if self._closed.is_set():
+                    self._tidy()
+
     def close(self) -> None:
         self._closed.set()
-        while not self._reading.acquire(timeout=_IMPATIENCE):
+        for _ in range(_CALLS):
+            if self._reading.acquire(timeout=_IMPATIENCE):
+                try:
+                    self._tidy()
+                finally:
+                    self._reading.release()
+                return
             self._interrupt()
-        try:
-            self._tidy()
-        finally:
-            self._reading.release()
 
     @abstractmethod
     def _begin(self) -> pa.Table:

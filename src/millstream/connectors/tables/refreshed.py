@@ -41,7 +41,7 @@ class Refreshed(Persistent):
     def _begin(self) -> pa.Table:
         version = self._reader.version()
         found = self._reader.read()
-        check_key(self._table.name, self._table.key, found)
+        check_key(self._table, found)
         self._known, self._version = found, version
         return found
 

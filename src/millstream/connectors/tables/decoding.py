@@ -1,0 +1,160 @@
+"""Logical decoding by PostgreSQL's plugin pgoutput: the messages of a publication of one table.
+
+*Source*: the PostgreSQL manual, "Logical Replication Message Formats" and "Streaming Replication
+Protocol".
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from millstream.connectors.tables.postgres_wire import received, run
+
+if TYPE_CHECKING:
+    from psycopg import Connection as Connected
+
+    Connection: TypeAlias = Connected[Any]
+
+_PATIENCE = 0.1  # seconds of silence after which others get their turn
+_STATUS_EVERY = 5.0  # seconds between two notes to the server of how far we are
+_EPOCH = 946_684_800  # PostgreSQL counts time from the year 2000
+_HEARTBEAT, _NEW, _TEXT, _NULL = b"kNtn"
+
+
+class Unchanged:
+    """Stands for a long value that an UPDATE has not touched and the server does not send."""
+
+
+UNCHANGED: Final = Unchanged()
+Value: TypeAlias = "bytes | Unchanged | None"
+Values: TypeAlias = "tuple[Value, ...]"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of the rows that follow: name, number and modifier of the type, and whether they
+    are among those that tell rows apart."""
+
+    columns: tuple[tuple[str, int, int, bool], ...]
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A row before and after: nothing before an INSERT and after a DELETE. Of a row that was, only
+    the columns that tell rows apart mean anything."""
+
+    before: Values | None
+    after: Values | None
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """All rows are gone."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The end of a transaction."""
+
+
+Message: TypeAlias = "Layout | RowChange | Truncated | Committed"
+
+
+class Decoder:
+    """What a slot has for us, transaction by transaction in the order of their commits."""
+
+    def __init__(self, connection: Connection, slot: str) -> None:
+        self._connection = connection
+        self._done = 0  # the place in the server's log up to which all is known
+        self._in_transaction = False
+        self._last_status = time.monotonic()
+        options = f"""proto_version '1', publication_names '"{slot}"'"""
+        run(connection, f'START_REPLICATION SLOT "{slot}" LOGICAL 0/0 ({options})')
+
+    def messages(self) -> Iterator[Message]:
+        """What has come, until nothing comes for a moment."""
+        for data in received(self._connection, _PATIENCE):
+            if data[0] == _HEARTBEAT:
+                self._heartbeat(data)
+            else:
+                message = self._read(bytes(data[25:]))
+                if message is not None:
+                    yield message
+        if time.monotonic() - self._last_status > _STATUS_EVERY:
+            self._tell_status()
+
+    def _read(self, data: bytes) -> Message | None:
+        kind = data[:1]
+        if kind == b"I":
+            return RowChange(None, _values(data, 6)[0])
+        if kind == b"U":
+            return _update(data)
+        if kind == b"D":
+            return RowChange(_values(data, 6)[0], None)
+        if kind == b"R":
+            return _layout(data)
+        if kind == b"T":
+            return Truncated()
+        if kind == b"B":
+            self._in_transaction = True
+        elif kind == b"C":
+            self._in_transaction = False
+            (self._done,) = struct.unpack_from(">q", data, 10)
+            return Committed()
+        return None  # of no concern: where a transaction came from, the name of a type
+
+    def _heartbeat(self, data: memoryview) -> None:
+        end, _, wants_answer = struct.unpack_from(">qqb", data, 1)
+        if not self._in_transaction:
+            self._done = max(self._done, end)
+        if wants_answer:
+            self._tell_status()
+
+    def _tell_status(self) -> None:
+        """So that the server keeps no more of its log than we need, and knows that we are here."""
+        self._last_status = time.monotonic()
+        now = int((time.time() - _EPOCH) * 1e6)
+        self._connection.pgconn.put_copy_data(
+            struct.pack(">cqqqqb", b"r", self._done, self._done, self._done, now, 0)
+        )
+        self._connection.pgconn.flush()
+
+
+def _update(data: bytes) -> RowChange:
+    """The row that was is only sent where what tells it apart has changed, or is all of it."""
+    first, end = _values(data, 6)
+    return RowChange(first, first if data[5] == _NEW else _values(data, end + 1)[0])
+
+
+def _values(data: bytes, place: int) -> tuple[Values, int]:
+    """The values of a row that begins there, and where it ends."""
+    count = data[place] << 8 | data[place + 1]
+    place += 2
+    values: list[Value] = []
+    for _ in range(count):
+        kind = data[place]
+        place += 1
+        if kind == _TEXT:
+            length = int.from_bytes(data[place : place + 4])
+            place += 4 + length
+            values.append(data[place - length : place])
+        else:
+            values.append(None if kind == _NULL else UNCHANGED)
+    return tuple(values), place
+
+
+def _layout(data: bytes) -> Layout:
+    place = data.index(b"\0", data.index(b"\0", 5) + 1) + 2  # behind schema, name and identity
+    (count,) = struct.unpack_from(">h", data, place)
+    place += 2
+    columns = []
+    for _ in range(count):
+        end = data.index(b"\0", place + 1)
+        type, modifier = struct.unpack_from(">Ii", data, end + 1)
+        columns.append((data[place + 1 : end].decode(), type, modifier, data[place] == 1))
+        place = end + 9
+    return Layout(tuple(columns))

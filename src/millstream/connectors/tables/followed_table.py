@@ -1,0 +1,162 @@
+"""A table of PostgreSQL that is followed by logical decoding: each transaction, once.
+
+The contents are those of the moment from which on everything is decoded. Whenever something other
+than rows changes (a lost connection, TRUNCATE, other columns), all begins anew, and what changed
+meanwhile comes as one change.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from millstream.connectors.tables.comparing import differences
+from millstream.connectors.tables.decoding import (
+    UNCHANGED,
+    Layout,
+    RowChange,
+    Truncated,
+    Values,
+)
+from millstream.connectors.tables.kept_rows import Footprint, KeptRows
+from millstream.connectors.tables.persistent import Persistent
+from millstream.connectors.tables.postgres_columns import Column, typed
+from millstream.connectors.tables.postgres_table import PostgresTable
+from millstream.connectors.tables.replication import Followed, Replication
+from millstream.connectors.tables.table_source import TableChanges
+
+_LOOK_EVERY = 1.0  # seconds between two looks at the table itself: decoding does not tell of it
+
+
+class Outdated(Exception):
+    """What we know of the table does not hold: there are no changes to be had, only the whole."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where in the rows that are decoded the declared columns stand, and those of the identity."""
+
+    declared: list[int]
+    identity: list[int]
+
+    @staticmethod
+    def of(layout: Layout, followed: Followed) -> Places:
+        found = {column[0]: place for place, column in enumerate(layout.columns)}
+        wanted = {(c.name, c.oid, c.modifier, c.identity) for c in _all(followed)}
+        identity = {column.name for column in followed.identity}
+        if not wanted <= set(layout.columns) or identity != {c[0] for c in layout.columns if c[3]}:
+            raise Outdated
+        return Places(
+            [found[column.name] for column in followed.declared],
+            [found[column.name] for column in followed.identity],
+        )
+
+    def note(self, change: RowChange, footprint: Footprint) -> None:
+        before, after = change.before, change.after
+        old = () if before is None else self._identity(before)
+        if before is not None:
+            footprint.delete(old)
+        if after is not None:
+            if before is not None and UNCHANGED in after:
+                after = self._with_identity(after, before)
+            values = tuple([after[place] for place in self.declared])
+            footprint.insert(self._identity(after), values, old)
+
+    def _identity(self, values: Values) -> Values:
+        return tuple([values[place] for place in self.identity])
+
+    def _with_identity(self, after: Values, before: Values) -> Values:
+        """What tells rows apart is sent with the row that was, where it is long and unchanged."""
+        filled = list(after)
+        for place in self.identity:
+            if filled[place] is UNCHANGED:
+                filled[place] = before[place]
+        return tuple(filled)
+
+
+def _all(followed: Followed) -> Sequence[Column]:
+    return [*followed.declared, *followed.identity]
+
+
+class FollowedTable(Persistent):
+    """`_known` are the rows of the last transaction that was told; `_footprint` is what the next
+    one has done so far."""
+
+    def __init__(self, table: PostgresTable) -> None:
+        super().__init__(every=0.0)
+        self._table = table
+        self._replication: Replication | None = None
+        self._followed = Followed((), ())
+        self._known: KeptRows | None = None
+        self._places: Places | None = None
+        self._footprint = Footprint()
+        self._last_look = 0.0
+
+    def _begin(self) -> pa.Table:
+        self._tidy()
+        self._places, self._footprint = None, Footprint()
+        self._last_look = time.monotonic()
+        self._replication = Replication(self._table)
+        try:
+            with self._table.telling():
+                self._followed, texts, identities = self._replication.begin()
+            rows = typed(self._table.origin, texts)
+            self._known = KeptRows(self._table.origin, rows, identities)
+        except BaseException:
+            self._tidy()
+            raise
+        return rows
+
+    def _next(self) -> TableChanges | None:
+        assert self._known is not None, "contents come first"
+        if self._replication is None:
+            return self._anew()
+        try:
+            with self._table.telling():
+                self._look()
+                return self._transaction(self._replication)
+        except Outdated:
+            return self._anew()
+        except BaseException:
+            self._tidy()
+            raise
+
+    def _anew(self) -> TableChanges:
+        assert self._known is not None
+        known = self._known.table()
+        return differences(known, self._begin())
+
+    def _look(self) -> None:
+        if time.monotonic() - self._last_look > _LOOK_EVERY:
+            assert self._replication is not None
+            if self._replication.has_changed():
+                raise Outdated
+            self._last_look = time.monotonic()
+
+    def _transaction(self, replication: Replication) -> TableChanges | None:
+        """What the next one did, if all of it has come."""
+        assert self._known is not None
+        for message in replication.decoder.messages():
+            if isinstance(message, RowChange):
+                assert self._places is not None, "a layout comes first"
+                self._places.note(message, self._footprint)
+            elif isinstance(message, Layout):
+                self._places = Places.of(message, self._followed)
+            elif isinstance(message, Truncated):
+                raise Outdated
+            elif self._footprint.count:
+                footprint, self._footprint = self._footprint, Footprint()
+                return self._known.change(footprint)
+        return None
+
+    def _interrupt(self) -> None:
+        if self._replication is not None:
+            self._replication.interrupt()
+
+    def _tidy(self) -> None:
+        if self._replication is not None:
+            self._replication.close()
+        self._replication = None

@@ -1,0 +1,137 @@
+"""The rows of a table that is followed: changes name rows by what tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from millstream.connectors.tables.columns import Origin
+from millstream.connectors.tables.comparing import UniqueKeys, arrays_of, net_changes
+from millstream.connectors.tables.decoding import UNCHANGED, Unchanged, Value, Values
+from millstream.connectors.tables.postgres_columns import typed
+from millstream.connectors.tables.table_source import TableChanges
+from millstream.physical.arrays import larger
+from millstream.physical.keys import KeySpace
+from millstream.physical.store import RowStore
+
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Stands for a value of the row that is known by this identity."""
+
+    identity: Values
+
+
+@dataclass
+class Footprint:
+    """What a transaction leaves behind: by identity, how many rows came or went in the end, and
+    the values of the last that came, which may be those of a row that was there before."""
+
+    count: dict[Values, int] = field(default_factory=dict)
+    latest: dict[Values, tuple[Value | Kept, ...]] = field(default_factory=dict)
+
+    def delete(self, identity: Values) -> None:
+        self.count[identity] = self.count.get(identity, 0) - 1
+
+    def insert(self, identity: Values, values: Values, of: Values) -> None:
+        """A row. What is unchanged in it has the value of the row `of`."""
+        self.count[identity] = self.count.get(identity, 0) + 1
+        self.latest[identity] = (
+            self._filled(values, of) if UNCHANGED in values else values  # which is rare
+        )
+
+    def _filled(self, values: Values, of: Values) -> tuple[Value | Kept, ...]:
+        known = self.latest.get(of, (Kept(of),) * len(values))
+        both = zip(values, known, strict=True)
+        return tuple(old if isinstance(value, Unchanged) else value for value, old in both)
+
+
+class KeptRows:
+    """The rows of a table, each with its identity: some texts, by which the row is known. Where
+    they are all columns, rows may be there several times."""
+
+    def __init__(self, origin: Origin, rows: pa.Table, identities: Sequence[pa.Array]) -> None:
+        self._origin = origin
+        self._schema = rows.schema
+        self._unique = UniqueKeys(origin.table)
+        self._keys = KeySpace([pa.binary()] * len(identities))
+        self._rows = RowStore(rows.schema.types)
+        self._counts = np.zeros(self._rows.capacity, np.int64)  # by code, as the rows
+        self._check(rows, np.ones(rows.num_rows, np.int64))
+        codes = self._codes(identities, rows.num_rows)
+        self._rows.put(codes, arrays_of(rows))
+        self._counts += np.bincount(codes, minlength=len(self._counts))
+
+    def table(self) -> pa.Table:
+        return self._at(np.repeat(np.arange(len(self._counts)), self._counts))
+
+    def change(self, footprint: Footprint) -> TableChanges:
+        """Do what a transaction did, in whole or, where a value or a key is wrong, not at all."""
+        codes = self._codes_of(list(footprint.count))
+        before = self._counts[codes]
+        delta = np.fromiter(footprint.count.values(), np.int64)
+        after = before + delta
+        assert not len(after) or after.min() >= 0, "a row went that was not there"
+        fresh = np.array([identity in footprint.latest for identity in footprint.count], np.bool_)
+        latest = [footprint.latest[i] for i in footprint.count if i in footprint.latest]
+        new = self._typed(latest)
+        old_weight = np.where(fresh, -before, delta)
+        gone = np.flatnonzero(old_weight)
+        changes = net_changes(
+            pa.concat_tables([self._at(codes[gone]), new]),
+            np.concatenate([old_weight[gone], after[fresh]]),
+        )
+        self._check(changes.rows, changes.weight)
+        self._rows.put(codes[fresh], arrays_of(new))
+        self._counts[codes] = after
+        if self._keys.is_stale:
+            self._forget()
+        return changes
+
+    def _check(self, rows: pa.Table, weight: _Ints) -> None:
+        self._origin.check_not_null(rows)
+        self._unique.add(rows, weight)
+
+    def _typed(self, latest: list[tuple[Value | Kept, ...]]) -> pa.Table:
+        if not latest:
+            return self._schema.empty_table()
+        columns = list(zip(*latest, strict=True))
+        texts = [[None if isinstance(v, Kept) else v for v in column] for column in columns]
+        found = arrays_of(typed(self._origin, [pa.array(column, pa.binary()) for column in texts]))
+        for number, column in enumerate(columns):
+            kept = [value.identity for value in column if isinstance(value, Kept)]
+            if kept:
+                mask = pa.array([isinstance(value, Kept) for value in column])
+                values = self._rows.columns[number].take(self._codes_of(kept))
+                found[number] = pc.replace_with_mask(found[number], mask, values)
+        return pa.table(found, schema=self._schema)
+
+    def _at(self, codes: _Ints) -> pa.Table:
+        return pa.table(list(self._rows.rows(codes)), schema=self._schema)
+
+    def _codes_of(self, identities: list[Values]) -> _Ints:
+        columns = zip(*identities, strict=True)
+        return self._codes([pa.array(column, pa.binary()) for column in columns], len(identities))
+
+    def _codes(self, identities: Sequence[pa.Array], length: int) -> _Ints:
+        codes = self._keys.encode(identities, length)
+        self._rows.grow(self._keys.count)
+        missing = self._rows.capacity - len(self._counts)
+        self._counts = np.concatenate([self._counts, np.zeros(missing, np.int64)])
+        return codes
+
+    def _forget(self) -> None:
+        """The identities of rows that are gone."""
+        there = np.flatnonzero(self._counts)
+        self._keys.keep(there)
+        capacity = larger(0, len(there))
+        self._rows.move(there, capacity)
+        self._rows.vacuum(np.arange(len(there)))
+        self._counts = np.pad(self._counts[there], (0, capacity - len(there)))

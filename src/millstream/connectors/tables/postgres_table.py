@@ -1,0 +1,173 @@
+"""A table of PostgreSQL, read as a whole."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+from pyarrow import csv
+
+from millstream.connectors.postgres_sql import (
+    identifier,
+    identifiers,
+    is_unreachable,
+    reason,
+    sql,
+    table_names,
+)
+from millstream.connectors.tables.columns import Origin
+from millstream.connectors.tables.postgres_columns import SETTINGS, Column, check_types, typed
+from millstream.connectors.tables.postgres_wire import received, run
+from millstream.connectors.tables.table_source import DeclaredTable
+from millstream.errors import MillstreamError, QueryError, did_you_mean
+
+if TYPE_CHECKING:
+    from psycopg import Connection as Connected
+
+    Connection: TypeAlias = Connected[Any]
+
+# How long, in seconds, a server may be silent; what a url says goes before.
+_PATIENCE = {"connect_timeout": "10", "tcp_user_timeout": "30000"}
+
+_FOUND = "SELECT to_regclass(%s)::oid"
+_OTHERS = """SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"""
+# A domain counts as the type that it is made of.
+_COLUMNS = """SELECT attname,
+    CASE typtype WHEN 'd' THEN format_type(typbasetype, typtypmod)
+        ELSE format_type(atttypid, atttypmod) END,
+    typtype = 'e', attgenerated <> '',
+    relreplident = 'f' AND attgenerated = '' OR coalesce(attnum = ANY ((SELECT indkey FROM pg_index
+        WHERE indrelid = attrelid AND CASE relreplident WHEN 'd' THEN indisprimary AND indimmediate
+            WHEN 'i' THEN indisreplident ELSE false END)::int2[]), false),
+    atttypid, atttypmod, has_column_privilege(attrelid, attnum, 'SELECT')
+    FROM pg_attribute
+        JOIN pg_type ON pg_type.oid = atttypid JOIN pg_class ON pg_class.oid = attrelid
+    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+
+
+class PostgresTable:
+    """Where a table is, and how it is read."""
+
+    def __init__(self, table: DeclaredTable, url: str, name: str) -> None:
+        self.url = url
+        self.target = identifier(*table_names(name))
+        self.origin = Origin(table, f'PostgreSQL\'s table "{name}"')
+
+    def connected(self, **more: str) -> Connection:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+        given = {**_PATIENCE, **conninfo_to_dict(self.url), **more}
+        connection = psycopg.connect(make_conninfo("", **given), autocommit=True)
+        run(connection, SETTINGS)
+        return connection
+
+    def columns(self, connection: Connection) -> list[Column]:
+        """Of the table as it is there."""
+        oid = self.oid(connection)
+        if oid is None:
+            others = [name for (name,) in connection.execute(_OTHERS)]
+            help = did_you_mean(self.target.as_string(connection).split(".")[-1], others)
+            raise self.origin.error(f"there is no {self.origin.name}", help)
+        return [Column(*row) for row in connection.execute(_COLUMNS, [oid])]
+
+    def oid(self, connection: Connection) -> int | None:
+        found = connection.execute(_FOUND, [self.target.as_string(connection)]).fetchone()
+        assert found is not None
+        oid: int | None = found[0]
+        return oid
+
+    def declared(self, columns: Sequence[Column]) -> list[Column]:
+        """Those that are declared, checked for their types."""
+        by_name = {column.name: column for column in columns}
+        found = [by_name[name] for name in self.origin.names(list(by_name))]
+        check_types(self.origin, found)
+        return found
+
+    def texts(self, connection: Connection, columns: Sequence[Column]) -> list[pa.Array]:
+        """All values of some columns, as texts."""
+        names = identifiers(column.name for column in columns)
+        statement = sql("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)", names, self.target)
+        run(connection, statement.as_string(connection))
+        buffer = io.BytesIO()
+        for row in received(connection):
+            buffer.write(row)
+        buffer.seek(0)
+        return self._parsed(buffer, len(columns))
+
+    @staticmethod
+    def _parsed(buffer: io.BytesIO, count: int) -> list[pa.Array]:
+        """NULL is nothing, an empty text stands in quotes."""
+        names = [str(number) for number in range(count)]
+        if not buffer.getbuffer().nbytes:
+            return [pa.array([], pa.binary()) for _ in names]
+        table = csv.read_csv(
+            buffer,
+            csv.ReadOptions(column_names=names),
+            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.binary()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        return [column.combine_chunks() for column in table.columns]
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Errors of PostgreSQL in our words."""
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Any) -> MillstreamError:
+        name = f'table "{self.origin.table.name}"'
+        if is_unreachable(error):
+            return QueryError(
+                f"{name}: PostgreSQL cannot be reached: {reason(error)}",
+                help="see to the server and the url",
+            )
+        hint = error.diag.message_hint
+        if error.sqlstate == "42501":
+            hint = hint or "let the role of the url do so, or name another role in the url"
+        return QueryError(f"{name}: {self.origin.name} cannot be read: {reason(error)}", help=hint)
+
+
+@dataclass
+class WholeTable:
+    """Reads all of a table, on a connection that stays open as long as it holds."""
+
+    table: PostgresTable
+    connection: Connection | None = None
+
+    def version(self) -> object:
+        return None
+
+    def read(self) -> pa.Table:
+        with self.table.telling():
+            if self.connection is None or self.connection.closed:
+                self.connection = self.table.connected()
+            with self.connection.transaction():
+                run(self.connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                columns = self.table.declared(self.table.columns(self.connection))
+                texts = self.table.texts(self.connection, columns)
+        rows = typed(self.table.origin, texts)
+        self.table.origin.check_not_null(rows)
+        return rows
+
+    def interrupt(self) -> None:
+        if self.connection is not None:
+            self.connection.cancel()
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()

@@ -1,0 +1,205 @@
+"""What following a table needs on a PostgreSQL server: a publication, a slot, the snapshot of both.
+
+The publication is there first, since the slot has no changes of tables that were not published when
+they were made. The slot is temporary: it ends with its connection. A publication that is left
+behind by a program that was killed does no harm; whoever next makes one drops it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from millstream.connectors.postgres_sql import identifier, sql
+from millstream.connectors.tables.decoding import Decoder
+from millstream.connectors.tables.postgres_columns import Column
+from millstream.connectors.tables.postgres_table import PostgresTable
+from millstream.connectors.tables.postgres_wire import run
+from millstream.errors import MillstreamError
+
+if TYPE_CHECKING:
+    from psycopg import Connection as Connected
+
+    Connection: TypeAlias = Connected[Any]
+
+_GRACE = 0.1  # seconds
+_LOCKS = 1_296_649_332  # the class of the locks by which one sees that a publication is in use
+_KINDS = {
+    "p": "a partitioned table",
+    "v": "a view",
+    "m": "a materialized view",
+    "f": "a foreign table",
+}
+# A row that another may not see would be decoded all the same; so nobody reads only some. A slot
+# waits for the transactions that are open when it is made.
+_SETTINGS = "SET row_security = off; SET lock_timeout = '30s'"
+_FACTS = """SELECT relkind, relreplident, relfilenode,
+    EXISTS (SELECT FROM pg_inherits WHERE inhparent = pg_class.oid),
+    EXISTS (SELECT FROM pg_publication JOIN pg_publication_rel ON prpubid = pg_publication.oid
+        WHERE pubname = %s AND prrelid = pg_class.oid)
+    FROM pg_class WHERE oid = %s"""
+_OURS = """SELECT pubname FROM pg_publication
+    WHERE pubname ~ '^millstream_[0-9a-f]{16}$' AND pubowner = current_user::regrole"""
+_PUBLISHED = """SELECT prrelid::regclass::text FROM pg_publication_rel
+    JOIN pg_publication ON pg_publication.oid = prpubid WHERE pubname = %s"""
+_REFRESH = "write refresh => '5 seconds' instead of follow"
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The columns that are followed: those that are declared and those that tell rows apart."""
+
+    declared: Sequence[Column]
+    identity: Sequence[Column]
+
+
+class Replication:
+    def __init__(self, table: PostgresTable) -> None:
+        self._table = table
+        self._name = f"millstream_{secrets.token_hex(8)}"
+        self._reading: Connection | None = None
+        self._sending: Connection | None = None
+        self._decoder: Decoder | None = None
+        self._facts: object = None
+
+    def begin(self) -> tuple[Followed, list[pa.Array], list[pa.Array]]:
+        """Which columns there are, and their texts at the moment from which on all is decoded."""
+        self._reading = self._table.connected()
+        run(self._reading, _SETTINGS)
+        self._check_server()
+        self._check(self._followed())
+        self._publish()
+        while True:
+            self._facts = self._found()
+            followed = self._followed()
+            self._check(followed)
+            texts = self._snapshot([*followed.declared, *followed.identity])
+            if not self.has_changed():
+                count = len(followed.declared)
+                return followed, texts[:count], texts[count:]
+
+    def _snapshot(self, columns: Sequence[Column]) -> list[pa.Array]:
+        """The texts of columns when the slot begins, unless the table has changed meanwhile: where
+        it is truncated or written anew, rows are gone for all who read, whatever they began with.
+        """
+        assert self._reading is not None
+        with self._reading.transaction():
+            run(self._reading, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            run(self._reading, f"SET TRANSACTION SNAPSHOT '{self._make_slot()}'")
+            return self._table.texts(self._reading, columns)
+
+    @property
+    def decoder(self) -> Decoder:
+        if self._decoder is None:
+            assert self._sending is not None
+            self._decoder = Decoder(self._sending, self._name)
+        return self._decoder
+
+    def has_changed(self) -> bool:
+        """Whether the table is not what it was: dropped, written anew, with other columns, no
+        longer to be read, no longer published."""
+        return self._found() != self._facts
+
+    def interrupt(self) -> None:
+        for connection in (self._reading, self._sending):
+            if connection is not None:
+                connection.cancel()
+
+    def close(self) -> None:
+        import psycopg
+
+        with contextlib.suppress(psycopg.Error):
+            if self._sending is not None:
+                self._sending.close()
+        with contextlib.suppress(psycopg.Error):
+            if self._reading is not None:
+                self._drop(self._reading, self._name)
+                self._reading.close()
+
+    # --- what is there ---------------------------------------------------------------------------
+
+    def _found(self) -> object:
+        assert self._reading is not None
+        followed = self._followed()
+        oid = self._table.oid(self._reading)
+        return followed, self._reading.execute(_FACTS, [self._name, oid]).fetchone()
+
+    def _followed(self) -> Followed:
+        assert self._reading is not None
+        columns = self._table.columns(self._reading)
+        declared = self._table.declared(columns)
+        return Followed(declared, [column for column in columns if column.identity])
+
+    def _check_server(self) -> None:
+        assert self._reading is not None
+        (level,) = self._reading.execute("SHOW wal_level").fetchone() or ("",)
+        if level != "logical":
+            raise self._refusal(
+                f"the server has wal_level = {level}",
+                "ALTER SYSTEM SET wal_level = 'logical' and restart the server, or " + _REFRESH,
+            )
+
+    def _check(self, followed: Followed) -> None:
+        """Of a table whose rows nothing tells apart, PostgreSQL would refuse all updates once it
+        is published."""
+        assert self._reading is not None
+        facts = self._reading.execute(_FACTS, ["", self._table.oid(self._reading)]).fetchone()
+        kind, _, _, has_children, _ = facts or ("", "", 0, False, False)
+        if kind in _KINDS or has_children:
+            what = _KINDS.get(kind, "a table that others inherit from")
+            raise self._refusal(f"it is {what}", _REFRESH)
+        if not followed.identity:
+            raise self._refusal(
+                "nothing tells its rows apart",
+                f"give it a PRIMARY KEY or REPLICA IDENTITY FULL, or {_REFRESH}",
+            )
+        for column in (*followed.declared, *followed.identity):
+            if column.generated:
+                raise self._refusal(f'column "{column.name}" is generated', _REFRESH)
+
+    def _refusal(self, why: str, help: str) -> MillstreamError:
+        origin = self._table.origin
+        return origin.error(f"{origin.name} cannot be followed: {why}", help)
+
+    # --- what is made ----------------------------------------------------------------------------
+
+    def _publish(self) -> None:
+        assert self._reading is not None
+        for (name,) in self._reading.execute(_OURS).fetchall():
+            if self._reading.execute(*_lock("pg_try_advisory_lock", name)).fetchone() == (True,):
+                self._drop(self._reading, name)
+        self._reading.execute(*_lock("pg_advisory_lock", self._name))
+        name = identifier(self._name)
+        self._reading.execute(sql("CREATE PUBLICATION {} FOR TABLE {}", name, self._table.target))
+
+    @staticmethod
+    def _drop(connection: Connection, name: str) -> None:
+        """First let go of the table: who writes to it and has just seen that it is published would
+        fail if it then found no publication."""
+        for (table,) in connection.execute(_PUBLISHED, [name]).fetchall():
+            run(connection, f'ALTER PUBLICATION "{name}" DROP TABLE {table}')
+            time.sleep(_GRACE)
+        run(connection, f'DROP PUBLICATION IF EXISTS "{name}"')
+        connection.execute(*_lock("pg_advisory_unlock", name))
+
+    def _make_slot(self) -> str:
+        """Gives the name of its snapshot, which holds until the connection is used again."""
+        if self._sending is not None:
+            self._sending.close()
+        self._sending = self._table.connected(replication="database")
+        run(self._sending, _SETTINGS)
+        made = run(
+            self._sending,
+            f'CREATE_REPLICATION_SLOT "{self._name}" TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT',
+        )
+        return (made.get_value(0, 2) or b"").decode()
+
+
+def _lock(function: str, name: str) -> tuple[str, list[object]]:
+    return f"SELECT {function}(%s, hashtext(%s))", [_LOCKS, name]
