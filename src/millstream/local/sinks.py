@@ -91,21 +91,28 @@ _SINKS = {
 }
 
 
+class UnopenedSink:
+    """A sink that is opened when its query starts."""
+
+    def open(self, context: SinkContext) -> Sink:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class NamedSink:
-    """A sink as it is asked for; it is opened when the query starts."""
+class NamedSink(UnopenedSink):
+    """A sink as it is asked for."""
 
     name: str
     values: tuple[object, ...] = ()
     options: Mapping[str, object] = field(default_factory=dict, repr=False)  # or a password shows
 
     def __post_init__(self) -> None:
-        opener = self._opener()
+        opener = _opener(self.name)
         if opener is not None:
             _check_options(self, opener)
 
     def open(self, context: SinkContext) -> Sink:
-        opener = self._opener()
+        opener = _opener(self.name)
         if opener is None and context.spark is not None:
             from millstream.connectors.sinks.spark_format import SparkFormat
 
@@ -118,14 +125,15 @@ class NamedSink:
             )
         return opener(context, *self.values, **self.options)
 
-    def _opener(self) -> Callable[..., Sink] | None:
-        found = _SINKS.get(self.name.lower())
-        if found is None:
-            return None
-        opener: Callable[..., Sink] = getattr(
-            import_module(f"millstream.connectors.sinks.{found[0]}"), found[1]
-        )
-        return opener
+
+def _opener(name: str) -> Callable[..., Sink] | None:
+    found = _SINKS.get(name.lower())
+    if found is None:
+        return None
+    opener: Callable[..., Sink] = getattr(
+        import_module(f"millstream.connectors.sinks.{found[0]}"), found[1]
+    )
+    return opener
 
 
 def _check_options(sink: NamedSink, opener: Callable[..., Sink]) -> None:
@@ -150,6 +158,12 @@ def _check_options(sink: NamedSink, opener: Callable[..., Sink]) -> None:
             )
 
 
+def takes_option(name: str, option: str) -> bool:
+    """Whether a sink of that name has the option."""
+    opener = _opener(name)
+    return opener is not None and option in inspect.signature(opener).parameters
+
+
 def named_sink(name: str, /, *values: Any, **options: Any) -> NamedSink:
     """`ms.sink("parquet", path=…)`."""
     return NamedSink(name, values, options)
@@ -165,9 +179,9 @@ def opened(sink: object, context: SinkContext) -> Sink:
     """The sink that `query.start` or INSERT INTO names; none means that results are kept."""
     if sink is None:
         return Noop()
-    named = _named(sink)
-    if named is not None:
-        return named.open(context)
+    unopened = sink if isinstance(sink, UnopenedSink) else _named(sink)
+    if unopened is not None:
+        return unopened.open(context)
     if callable(sink):
         return Function(sink)
     raise QueryError(

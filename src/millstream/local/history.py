@@ -1,0 +1,83 @@
+"""What an answer has been: elements that have ended, as far back as it is retained.
+
+The elements that end in a batch end after those of all batches before, so a history is pieces in
+order of time, in memory or in files, and what nobody may ask for any more is dropped by whole
+pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.physical.batch import Ints, Mask
+
+_PIECE = 1 << 16  # rows: pieces in memory that are smaller are joined
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows with valid_from and valid_to; all of them end by `until`. `read` gives them."""
+
+    until: int
+    rows: int
+    read: Callable[[], pa.Table]
+
+    @staticmethod
+    def of(table: pa.Table, until: int) -> Piece:
+        return Piece(until, table.num_rows, lambda: table)
+
+
+class History:
+    """The pieces in order. `stored` of them, the first ones, are in files."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.stored = 0
+
+    def add(self, table: pa.Table, until: int) -> None:
+        """A piece in memory; each row is copied a few times at most."""
+        if not table.num_rows:
+            return
+        self.pieces.append(Piece.of(table, until))
+        while len(self.pieces) > self.stored + 1:
+            before, last = self.pieces[-2:]
+            if before.rows > 2 * last.rows or before.rows >= _PIECE:
+                return
+            both = pa.concat_tables([before.read(), last.read()]).combine_chunks()
+            self.pieces[-2:] = [Piece.of(both, last.until)]
+
+    def recent(self) -> list[Piece]:
+        """The pieces that are in memory alone."""
+        return self.pieces[self.stored :]
+
+    def store(self, piece: Piece) -> None:
+        """What is in memory is that piece now."""
+        self.pieces[self.stored :] = [piece]
+        self.stored += 1
+
+    def forget(self, horizon: int) -> list[Piece]:
+        """Drop what ended before the horizon, by whole pieces; gives the pieces that go."""
+        count = next((n for n, p in enumerate(self.pieces) if p.until > horizon), len(self.pieces))
+        gone, self.pieces = self.pieces[:count], self.pieces[count:]
+        self.stored = max(self.stored - count, 0)
+        return gone
+
+
+def rows_at(tables: Iterable[pa.Table], instant: int) -> list[pa.Table]:
+    """The rows that hold at an instant, without their times."""
+    held = []
+    for table in tables:
+        start, end = instants(table["valid_from"]), instants(table["valid_to"])
+        mask: Mask = (start <= instant) & (instant < end)
+        held.append(table.filter(pa.array(mask)).drop_columns(["valid_from", "valid_to"]))
+    return held
+
+
+def instants(column: pa.ChunkedArray) -> Ints:
+    """The chronons of a column of times."""
+    numbers: Ints = column.cast(pa.int64()).to_numpy()
+    return numbers if numbers.flags.aligned else np.array(numbers)
