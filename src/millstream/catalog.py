@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from enum import Enum
+from typing import ClassVar, TypeAlias
 
 from millstream import types
 from millstream.errors import CatalogError, Span, listed, one_of
@@ -55,6 +56,8 @@ class Stream:
     numbered: bool = True
     unique: tuple[tuple[str, ...], ...] = ()
 
+    kind: ClassVar[str] = "stream"
+
     @property
     def lifetime(self) -> Lifetime:
         return Lifetime.INTERVAL if len(self.time) == 2 else Lifetime.INSTANT
@@ -64,12 +67,44 @@ class Stream:
         return replace(source, numbered=self.numbered, unique=self.unique)
 
 
+class Changes(Enum):
+    """What a change of a table means for rows of streams."""
+
+    NONE = "CONSTANT"  # there are none
+    RETROACTIVE = "RETROACTIVE"  # from then on, also for rows that came before and are still valid
+    NON_RETROACTIVE = "NON RETROACTIVE"  # for rows that come then or later
+    OWN = "TEMPORAL"  # each row says from when to when it is valid
+
+
+@dataclass(frozen=True)
+class Table(Stream):
+    """A relation: rows that are there until they are taken away. `time` names the column that says
+    since when, or the two of rows that bring their own interval; without any, a change takes effect
+    when it is read. At no instant have two rows the same `key`."""
+
+    changes: Changes = Changes.RETROACTIVE
+    key: tuple[str, ...] = ()
+
+    kind: ClassVar[str] = "table"
+
+    @property
+    def lifetime(self) -> Lifetime:
+        if self.changes is Changes.OWN:
+            return Lifetime.INTERVAL
+        return Lifetime.ALWAYS if self.changes is Changes.NONE else Lifetime.CHANGES
+
+    def source(self, alias: str) -> Source:
+        unique = (self.key,) if self.key else ()
+        return replace(super().source(alias), unique=unique, relation=True)
+
+
 @dataclass(frozen=True)
 class DerivedStream:
-    """A stream defined by a query, as a view is."""
+    """A stream defined by a query, as a view is; or a table."""
 
     name: str
     plan: Plan
+    kind: str = "stream"
 
     @property
     def columns(self) -> Schema:
@@ -131,17 +166,23 @@ class Catalog:
         existing = self._streams.get(name.lower())
         if existing is not None:
             raise CatalogError(
-                f'stream "{existing.name}" exists already',
+                f'{existing.kind} "{existing.name}" exists already',
                 span,
-                f"drop it first: DROP STREAM {existing.name}",
+                f"drop it first: DROP {existing.kind.upper()} {existing.name}",
             )
 
-    def drop_stream(self, name: Name) -> None:
+    def drop_stream(self, name: Name, kind: str = "stream") -> None:
         stream = self.stream(name)
+        if stream.kind != kind:
+            raise CatalogError(
+                f'"{stream.name}" is a {stream.kind}, not a {kind}',
+                name.span,
+                f"write DROP {stream.kind.upper()} {stream.name}",
+            )
         dependants = self.dependants(stream.name)
         if dependants:
             raise CatalogError(
-                f'stream "{stream.name}" is in use by {listed(dependants)}',
+                f'{stream.kind} "{stream.name}" is in use by {listed(dependants)}',
                 name.span,
                 "drop what uses it first",
             )

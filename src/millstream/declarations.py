@@ -1,18 +1,20 @@
-"""What CREATE STREAM and `session.stream` declare: columns, time and its unit, delay."""
+"""What CREATE STREAM, CREATE TABLE and the session's methods declare: columns, time and its unit,
+delay, keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 
 import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from millstream import types
-from millstream.catalog import Stream, column_named
+from millstream.catalog import Changes, Stream, Table, column_named
 from millstream.errors import BindError, DataError, ParseError
 from millstream.logical.plan import Field, Schema
-from millstream.logical.time import MICROSECONDS, TIMESTAMP_TIME, TimeDomain, unit_named
+from millstream.logical.time import ANY_TIME, MICROSECONDS, TIMESTAMP_TIME, TimeDomain, unit_named
 from millstream.names import Name
 from millstream.sql import statements as syntax
 from millstream.sql.clauses import UNITS, Duration, parse_duration
@@ -22,6 +24,47 @@ from millstream.sql.windows import chronons
 
 def declared_stream(statement: syntax.CreateStream) -> Stream:
     """The stream that a CREATE STREAM declares."""
+    stream = _declared(statement)
+    unique = (
+        tuple(column_named(stream.columns, column, stream.name).name for column in group)
+        for group in statement.unique
+    )
+    return replace(stream, unique=tuple(unique))
+
+
+def declared_table(statement: syntax.CreateTable) -> Table:
+    """The table that a CREATE TABLE declares."""
+    return _table(_declared(statement), statement.key, statement.changes)
+
+
+def as_table(stream: Stream, key: str | Sequence[str], changes: str) -> Table:
+    """What `session.table` declares."""
+    known = {each.value: each for each in Changes if each is not Changes.OWN}
+    found = known.get(str(changes).replace("_", " ").upper())
+    if found is None:
+        raise DataError(
+            f'changes of table "{stream.name}" are "retroactive", "non retroactive" or "constant", '
+            f"not {changes!r}"
+        )
+    names = [key] if isinstance(key, str) else key
+    own = Changes.OWN if len(stream.time) == 2 else found
+    return _table(stream, [Name(name) for name in names], own)
+
+
+def _table(stream: Stream, key: Sequence[Name], changes: Changes) -> Table:
+    """What is declared of a stream, as a table; the columns of its key are never NULL."""
+    names = tuple(column_named(stream.columns, name, stream.name).name for name in key)
+    given = {f.name: getattr(stream, f.name) for f in fields(stream)}
+    given["columns"] = tuple(
+        replace(column, nullable=column.nullable and column.name not in names)
+        for column in stream.columns
+    )
+    if not stream.time:
+        given["domain"] = ANY_TIME
+    return Table(**given, key=names, changes=changes)
+
+
+def _declared(statement: syntax.CreateStream | syntax.CreateTable) -> Stream:
     name = statement.name.text
     columns: list[Field] = []
     for column in statement.columns:
@@ -55,10 +98,6 @@ def declared_stream(statement: syntax.CreateStream) -> Stream:
         tuple(distinct.items()),
         tuple(_ranges(statement.statistics, tuple(columns), name)),
         own.get("size"),
-        unique=tuple(
-            tuple(column_named(tuple(columns), column, name).name for column in group)
-            for group in statement.unique
-        ),
     )
 
 

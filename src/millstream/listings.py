@@ -1,24 +1,26 @@
-"""What SHOW STREAMS and SHOW QUERIES give."""
+"""What SHOW STREAMS, SHOW TABLES and SHOW QUERIES give."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from millstream import types
-from millstream.catalog import Catalog, DerivedStream, Stream
+from millstream.catalog import Catalog, DerivedStream, Stream, Table
 
 
-def streams_table(catalog: Catalog) -> pa.Table:
+def streams_table(catalog: Catalog, kind: str) -> pa.Table:
+    """Those that are called streams, or tables."""
     rows = [
         {
             "name": stream.name,
-            "kind": "derived" if isinstance(stream, DerivedStream) else "source",
+            "kind": _kind(stream),
             "columns": ", ".join(
                 f"{column.name} {types.sql_name(column.type)}" for column in stream.columns
             ),
             "time": _time(stream),
         }
         for stream in catalog.streams
+        if stream.kind == kind
     ]
     return _table(rows, "name", "kind", "columns", "time")
 
@@ -34,11 +36,17 @@ def _table(rows: list[dict[str, str]], *names: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema([(name, pa.string()) for name in names]))
 
 
+def _kind(stream: Stream | DerivedStream) -> str:
+    if isinstance(stream, DerivedStream):
+        return "derived"
+    return stream.changes.value.lower() if isinstance(stream, Table) else "source"
+
+
 def _time(stream: Stream | DerivedStream) -> str:
     if isinstance(stream, DerivedStream):
         return stream.plan.domain.describe()
     if not stream.time:
-        return "time of arrival"
+        return "as it changes" if isinstance(stream, Table) else "time of arrival"
     if len(stream.time) == 2:
         return f"valid from {stream.time[0]} to {stream.time[1]}"
     return stream.time[0]

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from millstream.catalog import Stream
+from millstream.catalog import Stream, Table
 from millstream.connectors.registry import BUILT_IN, SOURCES
 from millstream.data import is_spark_frame
-from millstream.errors import DataError, MillstreamError, QueryError, did_you_mean
+from millstream.errors import CatalogError, DataError, MillstreamError, QueryError, did_you_mean
 from millstream.local.bounded import BATCH_ROWS
 from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
+from millstream.local.tables import HeldTable
 from millstream.logical.plan import Plan, Source
 from millstream.names import Name
 from millstream.records import Records
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from millstream.spark.leaves import SparkRows
 
 Connect = Callable[..., Any]
-Held: TypeAlias = "Records | Feed | Reader | DataFrame"
+Held: TypeAlias = "Records | Feed | Reader | HeldTable | DataFrame"
 
 
 class Origins:
@@ -53,6 +54,14 @@ class Origins:
     ) -> None:
         self._connectors[name.lower()] = connect, decode, replays
 
+    def table(self, name: Name) -> HeldTable:
+        """A table that statements can change."""
+        found = self._session.catalog.stream(name)
+        held = self._held.get(found.name)
+        if isinstance(held, HeldTable):
+            return held
+        raise CatalogError(f'"{found.name}" is a {found.kind} that follows from others', name.span)
+
     def stream(self, name: str) -> Stream:
         stream = self._session.catalog.stream(Name(name, quoted=True))
         assert isinstance(stream, Stream)
@@ -72,6 +81,8 @@ class Origins:
         stream, held = self.stream(name), self._held.get(name)
         if isinstance(held, Records):
             return held
+        if isinstance(held, HeldTable):
+            return held.records()
         if isinstance(held, Feed):
             raise QueryError(
                 f'stream "{name}" is pushed by a program and has no beginning and no end',
@@ -134,7 +145,7 @@ class Origins:
         """Where a started query gets the rows from: one connection of its own for each, unless the
         rows are there or are pushed."""
         stream, held = self.stream(name), self._held.get(name)
-        if isinstance(held, Records | Feed | Reader):
+        if isinstance(held, Records | Feed | Reader | HeldTable):
             return held
         if held is None and not self.is_read_by_spark(stream):
             return self._connected(stream, available_now)
@@ -152,6 +163,8 @@ class Origins:
         """Whether a declared stream is one of Spark's formats: on Spark those that it knows better,
         and all that nobody else knows."""
         if stream.connector is None or self._session.engine != "spark":
+            return False
+        if isinstance(stream, Table):
             return False
         from millstream.spark.sources import PREFERRED
 

@@ -17,7 +17,7 @@ from millstream.catalog import Stream
 from millstream.data import column_in_data
 from millstream.errors import DataError
 from millstream.logical.elements import Element
-from millstream.logical.plan import Field, Lifetime
+from millstream.logical.plan import Field
 from millstream.logical.time import FARTHEST, INFINITY
 from millstream.values import to_plain, to_type
 
@@ -100,7 +100,7 @@ def in_whole(stream: Stream, records: Records, bad: Sequence[BadRow]) -> Records
     """As `records_of`, where it is known which rows can be taken."""
     if bad:
         first = min(bad, key=lambda row: row.number)
-        where = f'stream "{stream.name}", row {first.number}'
+        where = f'{stream.kind} "{stream.name}", row {first.number}'
         raise DataError(f"{where}: {first.message}", help=first.help)
     return records.in_order()
 
@@ -138,7 +138,7 @@ def _typed(
     except (ValueError, pa.ArrowException) as error:
         if not _misfits(field, array, bad):
             raise DataError(
-                f'stream "{stream.name}", column "{field.name}" is not '
+                f'{stream.kind} "{stream.name}", column "{field.name}" is not '
                 f"{types.sql_name(field.type)}: {error}"
             ) from None
     fits = [number + 1 not in bad for number in range(len(array))]
@@ -192,7 +192,7 @@ def _intervals(
     for index in np.flatnonzero(np.abs(start // 2) > FARTHEST // 2).tolist():
         size = "large" if start[index] > 0 else "small"
         _note(bad, index, f'the time in column "{stream.time[0]}" is too {size}')
-    if stream.lifetime is Lifetime.INSTANT:
+    if len(stream.time) == 1:
         return start, np.minimum(start, FARTHEST) + 1
     end = _numbers(columns[names.index(stream.time[1])].cast(pa.int64()), INFINITY)
     if pa.types.is_timestamp(stream.domain.type):

@@ -21,11 +21,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
+from millstream.catalog import (
+    Catalog,
+    DerivedStream,
+    RegisteredQuery,
+    Stream,
+    Table,
+    column_named,
+)
 from millstream.data import check_columns, is_spark_frame, schema_of, table_of
 from millstream.declarations import (
+    as_table,
     declared_schema,
     declared_stream,
+    declared_table,
     length,
     time_domain,
     type_named,
@@ -37,25 +46,33 @@ from millstream.errors import (
     Diagnostic,
     ParseError,
     QueryError,
+    Span,
     listed,
     located,
     one_of,
     render,
 )
+from millstream.kept_answers import KeptAnswers
 from millstream.listings import queries_table, streams_table
 from millstream.local.clock import Clock
 from millstream.local.inbox import CAPACITY
 from millstream.local.sources import Feed, Reader
+from millstream.local.tables import HeldTable
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Schema
 from millstream.names import Name
 from millstream.origins import Connect, Origins
+from millstream.pulls import pull_query
 from millstream.query import Query
 from millstream.records import records_of
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
 from millstream.sql.calls import is_free_name
 from millstream.sql.parser import parse
+from millstream.sql.pulls import is_pull
+from millstream.sql.relations import with_time
+from millstream.tables import TableHandle, latest_text
+from millstream.views import View
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +97,7 @@ class Session:
     `optimize=False` carries plans out as they are bound, for comparison.
     `processors` is how many a query may take: by default those that Spark has, and one on the
     local engine. A query whose streams declare rates that are too much for them cannot be started,
-    unless `shed` lets it drop rows.
+    unless `shed`, or SHED in its statement, lets it drop rows.
     `spark` is a session of yours for the engine "spark".
     """
 
@@ -121,6 +138,7 @@ class Session:
         self.clock = Clock()
         self._spark = spark
         self._origins = Origins(self)
+        self._kept = KeptAnswers(self)
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -254,6 +272,42 @@ class Session:
             unique=(_unique(columns, unique, name),) if unique else (),
         )
 
+    def table(
+        self,
+        name: str,
+        data: object = None,
+        *,
+        key: str | Sequence[str] = (),
+        changes: str = "retroactive",
+        time: str | tuple[str, str] | None = None,
+        unit: str | None = None,
+        schema: Mapping[str, str | pa.DataType] | pa.Schema | None = None,
+    ) -> TableHandle:
+        """Register a table, whose rows are there until they are taken away.
+
+        `data` and `schema` are as for `stream`; with a `schema` alone it is empty. No two rows have
+        the same `key`. `changes` is "retroactive" (rows of streams see them while they are valid),
+        "non retroactive" (those that come later do) or "constant" (there are none). `time` names
+        the column that says since when a row is there, or the two between which it is valid.
+        """
+        declared = None if schema is None else declared_schema(schema)
+        _check_name(name)
+        if data is None and declared is None:
+            raise DataError(f'table "{name}" has neither data nor a schema')
+        rows = None if data is None else table_of(data, declared, name)
+        columns = declared if declared is not None else schema_of(rows, name)
+        stream = self._declared(name, columns, time, None, None, unit, ())
+        handle = self._add_table(as_table(stream, key, changes))
+        if rows is not None:
+            handle.insert(rows)
+        return handle
+
+    def _add_table(self, table: Table, span: Span | None = None) -> TableHandle:
+        self.catalog.add_stream(table, span)
+        held = HeldTable(table)
+        self._origins.hold(table.name, held)
+        return TableHandle(held)
+
     def source(
         self,
         name: str,
@@ -350,24 +404,49 @@ class Session:
                 stream = declared_stream(statement)
                 numbered = not self._origins.is_read_by_spark(stream)
                 self.catalog.add_stream(replace(stream, numbered=numbered), statement.name.span)
+                self._kept.retain(stream.name, statement.retention)
+            case syntax.CreateTable():
+                return self._add_table(declared_table(statement), statement.name.span)
+            case syntax.CreateLatest():
+                self._create_latest(statement)
             case syntax.CreateDerivedStream():
                 self._create_derived(statement, text, file, parameters)
+                self._kept.retain(statement.name.text, statement.retention)
+            case syntax.CreateView():
+                return self._create_view(statement, text, file, parameters)
             case syntax.Select() | syntax.InsertInto():
                 return self._register(statement, text, file, parameters)
-            case syntax.Drop(kind="STREAM", name=name):
+            case syntax.Drop(kind="STREAM" | "TABLE" | "VIEW" as kind, name=name):
                 dropped = self.catalog.stream(name)
-                self.catalog.drop_stream(name)
+                self.catalog.drop_stream(name, kind.lower())
+                self._kept.drop(dropped.name)
                 self._origins.drop(dropped.name)
             case syntax.Drop(name=name):
                 self._check_stopped(name)
                 del self.queries[self.catalog.drop_query(name).name]
             case syntax.Stop(name=name):
                 self._stop(name)
-            case syntax.Show(what="STREAMS"):
-                return streams_table(self.catalog)
+            case syntax.Show(what="STREAMS" | "TABLES" as what):
+                return streams_table(self.catalog, what.lower().removesuffix("s"))
+            case syntax.Show(what="VIEWS"):
+                return self._kept.listing()
             case syntax.Show():
                 return queries_table(self.catalog)
         return None
+
+    def _create_latest(self, statement: syntax.CreateLatest) -> None:
+        """The last row of each key is a partitioned window of one row."""
+        self.catalog.check_free(statement.name.text, statement.name.span)
+        stream = self.catalog.stream(statement.stream)
+        for column in statement.key:
+            column_named(stream.columns, column, stream.name)
+        text = latest_text(statement)
+        (query,) = parse(text, {})
+        assert isinstance(query, syntax.Select)
+        with located(text, None):
+            bound = bind_query(query.query, self.catalog, {}, self.strict)
+        derived = DerivedStream(statement.name.text, bound.plan, "table")
+        self.catalog.add_stream(derived, statement.name.span, bound.depends_on)
 
     def _create_derived(
         self,
@@ -383,6 +462,7 @@ class Session:
                 query.emit_span,
                 "write EMIT in the query that reads the stream",
             )
+        _refuse_shed(query)
         self.catalog.check_free(statement.name.text, statement.name.span)
         bound = bind_query(query, self.catalog, parameters, self.strict)
         _warn(bound.warnings, text, file)
@@ -392,6 +472,25 @@ class Session:
             bound.depends_on,
         )
 
+    def _create_view(
+        self,
+        statement: syntax.CreateView,
+        text: str,
+        file: str | None,
+        parameters: Mapping[str, object],
+    ) -> View:
+        self.catalog.check_free(statement.name.text, statement.name.span)
+        _refuse_shed(statement.query)
+        query = replace(statement.query, emit=None, every=None)
+        bound = bind_query(query, self.catalog, parameters, self.strict)
+        _warn(bound.warnings, text, file)
+        return self._kept.create(statement, bound)
+
+    @property
+    def views(self) -> dict[str, View]:
+        """The materialized views, by name."""
+        return self._kept.views
+
     def _register(
         self,
         statement: syntax.Select | syntax.InsertInto,
@@ -399,16 +498,22 @@ class Session:
         file: str | None,
         parameters: Mapping[str, object],
     ) -> Query:
+        if isinstance(statement, syntax.Select) and is_pull(statement.query, self.catalog):
+            return self._registered(pull_query(self, statement, parameters))
         bound = bind_query(statement.query, self.catalog, parameters, self.strict)
         _warn(bound.warnings, text, file)
         entry = RegisteredQuery(
-            self.catalog.new_query_name(), bound.plan, str(statement), bound.depends_on
+            self.catalog.new_query_name(), with_time(bound.plan), str(statement), bound.depends_on
         )
-        self.catalog.add_query(entry)
         sink = statement.sink if isinstance(statement, syntax.InsertInto) else None
-        registered = Query(self, entry, bound.emit, bound.warnings, sink)
-        self.queries[entry.name] = registered
-        return registered
+        shed = statement.query.shed
+        most = None if shed is None else float(shed.most / 100)
+        return self._registered(Query(self, entry, bound.emit, bound.warnings, sink, most))
+
+    def _registered(self, query: Query) -> Query:
+        self.catalog.add_query(query._entry)
+        self.queries[query.name] = query
+        return query
 
     def _rename(self, query: Query, name: str) -> None:
         if not isinstance(name, str) or not name:
@@ -445,6 +550,15 @@ def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ..
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
         raise DataError(f"a stream needs a name, not {name!r}")
+
+
+def _refuse_shed(query: syntax.Query) -> None:
+    if query.shed is not None:
+        raise BindError(
+            "SHED belongs to a query that is started, not to a derived stream or a view",
+            query.span,
+            "use Session(shed=True), or write SHED in the query that reads it",
+        )
 
 
 def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> None:

@@ -57,6 +57,11 @@ class Spool:
         self._check(received, end or 0)
         return unread
 
+    def all(self) -> list[Checked]:
+        """All that was written and not forgotten."""
+        names = self._files.names(self._folder)
+        return [_decoded(unsealed(name, self._files.read(name))) for name in names]
+
     def _check(self, received: int, end: int) -> None:
         """What was received has been written, in whole entries."""
         if received > end:

@@ -118,10 +118,10 @@ class Inlet:
         return True
 
     def _has_room(self) -> bool:
-        """Wait for room; False if nobody reads any more. The query itself never waits: it alone
-        makes room."""
+        """Wait for room; False if nobody reads any more. The query itself never waits, as it alone
+        makes room; nor does anyone before it has begun."""
         while self.queued >= self._capacity and not self.closed:
-            if threading.current_thread() is self._inbox.owner:
+            if self._inbox.owner in (threading.current_thread(), None):
                 break
             self._inbox.room.wait()
         return not self.closed

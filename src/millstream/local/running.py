@@ -81,7 +81,8 @@ class Running:
         delivery = Delivery(name, self._form, context, kept)
         graph = open_graph(self._plan, context, delivery.gather)
         inbox = Inbox()
-        policy = Policy(interval, stop_on_error, has_late=has_state(self._plan))
+        by_clock = pa.types.is_timestamp(plan.domain.type)
+        policy = Policy(interval, stop_on_error, has_state(self._plan), by_clock)
         inputs = [_input(*origins[stream], graph, inbox) for stream in sorted(graph.sources)]
         self._worker = Worker(
             name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock

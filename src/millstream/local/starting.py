@@ -15,6 +15,7 @@ from millstream.local.inputs import Origin
 from millstream.local.running import OpenGraph, OpenSink, Running
 from millstream.local.sinks import Sink, SinkContext, is_kept, opened
 from millstream.local.sources import Feed
+from millstream.local.tables import HeldTable
 from millstream.logical.plan import Plan, Source
 from millstream.logical.time import TIMESTAMP_TIME
 from millstream.records import Records
@@ -135,6 +136,9 @@ def _origins(
 def _check_sources(
     origins: dict[str, tuple[Stream, Records | Origin]], trigger: str | None
 ) -> None:
+    tables = all(isinstance(origin, HeldTable) for _, origin in origins.values())
+    if tables and trigger == AVAILABLE_NOW:
+        raise QueryError("the query reads tables alone, which have no end", help="call query.run()")
     for name, (stream, origin) in origins.items():
         if isinstance(origin, Records):
             continue

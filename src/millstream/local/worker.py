@@ -19,6 +19,7 @@ from millstream.local.inbox import Arrival, Inbox
 from millstream.local.inputs import BoundedInput, Input
 from millstream.local.intake import nothing
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput
+from millstream.local.tables import TableInput
 from millstream.physical.batch import NEVER, Batch
 from millstream.records import Records
 
@@ -29,11 +30,13 @@ COMPANY = 250_000  # microseconds that a round waits for streams that came with 
 @dataclass(frozen=True)
 class Policy:
     """`interval` is the least time between two rounds, in microseconds; None: as soon as something
-    is there. `has_late`: whether the query has state, so that rows can be late."""
+    is there. `has_late`: whether the query has state, so that rows can be late. `by_clock`: whether
+    time is that of the clock."""
 
     interval: int | None = None
     stop_on_error: bool = False
     has_late: bool = True
+    by_clock: bool = True
 
 
 class Worker:
@@ -52,6 +55,8 @@ class Worker:
         self.query = query
         self.graph = graph
         self.inputs = inputs
+        self._tables = [input for input in inputs if isinstance(input, TableInput)]
+        self._streams = [input for input in inputs if not isinstance(input, TableInput)]
         self.delivery = delivery
         self.late = late
         self.errors = errors
@@ -133,7 +138,7 @@ class Worker:
                 ready = [input for input in self.inputs if input.ready]
                 if self._inbox.stopping:
                     return ready or None
-                if all(input.over for input in self.inputs):
+                if self._is_over():
                     return None
                 until = self._due if ready else self._next_idle()
                 missing = [input for input in self.inputs if input.in_step and not input.ready]
@@ -145,6 +150,12 @@ class Worker:
                         input.in_step = False
                     return ready
                 self._clock.wait(self._inbox.work, until)
+
+    def _is_over(self) -> bool:
+        """Whether all streams are at their end; tables alone never are, unless none changes."""
+        if self._streams:
+            return all(input.over for input in self._streams)
+        return all(table.over and not table.ready for table in self._tables)
 
     def _next_idle(self) -> int | None:
         """When the next source will have been silent for too long."""
@@ -160,13 +171,16 @@ class Worker:
     def _round(self, ready: list[Input]) -> None:
         began = self._clock.ticks()
         with self.working:
+            self._absorb_tables()
+            streams = [input for input in ready if not isinstance(input, TableInput)]
             if self._policy.interval is None:
-                for input in sorted(ready, key=_frontier)[:1]:
+                for input in sorted(streams, key=_frontier)[:1]:
                     self._absorb(input)
             else:
                 self._due = began + self._policy.interval
-                self._absorb_all(ready)
+                self._absorb_all(streams)
             self._pass_over_silence(began)
+            self._bring_tables()
             self._end_round()
             frontier = self.graph.root.frontier
             self.delivery.keep(min([frontier - 1, *self.awaited]))
@@ -205,9 +219,18 @@ class Worker:
             if backlog[input] <= 0:
                 del backlog[input]
 
+    def _absorb_tables(self) -> None:
+        """All changes of tables until now."""
+        for table in self._tables:
+            while table.queued:
+                self._absorb(table)
+
     def _absorb(self, input: Input) -> int:
-        """Take a batch from an input through the operators; how many rows it had."""
+        """Take a batch from an input through the operators; how many rows it had. A change of a
+        table that was accepted before a row comes before it."""
         arrival = input.take(BATCH_ROWS)
+        if self._tables and not isinstance(input, TableInput):
+            self._absorb_tables()
         size = len(arrival.records) + len(arrival.bad)
         input.heard, input.idle = self._clock.ticks(), False
         records = input.timed(self._readable(input, arrival), self._clock.now())
@@ -269,7 +292,7 @@ class Worker:
     def _pass_over_silence(self, now: int) -> None:
         """Bring sources that say nothing to where the others are: those that are idle, and those
         whose rows get the time of arrival, which cannot lie in the past."""
-        live = [input for input in self.inputs if not input.ended]
+        live = [input for input in self._streams if not input.ended]
         for input in live:
             if input.patience is not None and not input.ready:
                 input.idle = now - input.heard >= input.patience
@@ -282,6 +305,21 @@ class Worker:
                 self._bring(input, reached)
             elif not input.stream.time and not isinstance(input, BoundedInput):
                 self._bring(input, self._clock.now())
+
+    def _bring_tables(self) -> None:
+        """As far as the streams are; tables alone go by the clock, or by their last change where
+        time is a bare number."""
+        if not self._tables:
+            return
+        if self._streams:
+            reached = min(stream.frontier for stream in self._streams)
+        elif self._policy.by_clock:
+            reached = self._clock.now()
+        else:
+            reached = max(table.latest for table in self._tables)
+        for table in self._tables:
+            if table.reach(reached):
+                self._push(table, nothing(table.stream))
 
     def _bring(self, input: Input, frontier: int) -> None:
         if frontier > input.frontier:

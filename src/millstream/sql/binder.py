@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from millstream import types
-from millstream.catalog import Catalog
+from millstream.catalog import Catalog, DerivedStream, Stream
 from millstream.errors import BindError, Diagnostic, Span, listed
 from millstream.logical.analysis import growing, seeing_only_now
 from millstream.logical.plan import (
@@ -27,9 +27,11 @@ from millstream.logical.plan import (
     Union,
     rename,
 )
-from millstream.logical.time import TimeDomain
+from millstream.logical.time import ANY_TIME, TimeDomain
+from millstream.sql.clauses import AsOf, Duration
 from millstream.sql.ordering import complete_order, limit_of, output_named, sort_key
 from millstream.sql.references import column_list, explaining
+from millstream.sql.relations import Placement
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.select import SelectBinder
@@ -37,6 +39,8 @@ from millstream.sql.statements import Query
 from millstream.sql.windows import chronons
 
 RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")
+
+ASKED_ONCE = "it can stand in a SELECT over views and tables alone"
 
 _SET_OPERATIONS: dict[type[exp.Expression], type[Plan]] = {
     exp.Union: Union,
@@ -67,8 +71,9 @@ def bind_query(
     except RecursionError:
         raise BindError("the query is nested too deeply", query.span) from None
     _check_output_names(query, plan)
+    plan = Placement(catalog).placed(plan)
     if query.every is not None:
-        plan = _anew(plan, chronons(query.every, plan.domain, "the time from answer to answer"))
+        plan = given_every(query.every, plan)
     return Bound(
         plan,
         query.emit or "FINAL",
@@ -77,8 +82,9 @@ def bind_query(
     )
 
 
-def _anew(plan: Plan, every: int) -> Plan:
+def given_every(duration: Duration, plan: Plan) -> Plan:
     """EMIT EVERY: the answer at the multiples of a period, given anew at each."""
+    every = chronons(duration, plan.domain, "the time from answer to answer")
     return Rstream(Granularity(plan, every), every)
 
 
@@ -105,7 +111,7 @@ class StatementBinder:
 
     def note_use(self, stream: str, domain: TimeDomain, span: Span | None) -> None:
         for other, known in self.used.items():
-            if known != domain:
+            if known != domain and ANY_TIME not in (known, domain):
                 raise BindError(
                     f'streams "{other}" and "{stream}" have different times: '
                     f"{known.describe()} and {domain.describe()}",
@@ -114,6 +120,18 @@ class StatementBinder:
                 )
         self.used[stream] = domain
         self.places.setdefault(stream, span)
+
+    def kept(
+        self, entry: Stream | DerivedStream, as_of: AsOf | None, span: Span | None
+    ) -> Plan | None:
+        """What is kept of a view or a table, for those who read that; None: it is its plan."""
+        if as_of is not None:
+            raise BindError("AS OF reads what is kept, once", as_of.span, ASKED_ONCE)
+        return None
+
+    def history(self, entry: Stream | DerivedStream, span: Span | None) -> Plan:
+        """What it retains."""
+        raise BindError("HISTORY reads what is kept, once", span, ASKED_ONCE)
 
     def query(self, tree: exp.Expression, outer: Scope | None, tables: Mapping[str, Plan]) -> Plan:
         """The plan of a query; its output columns have no qualifier."""

@@ -1,4 +1,4 @@
-"""Statements that are not queries: CREATE STREAM, INSERT INTO, DROP, STOP, SHOW."""
+"""Statements that are not queries: CREATE STREAM and TABLE, INSERT INTO, DROP, STOP, SHOW."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from sqlglot.tokens import TokenType
 
 from millstream import types
 from millstream.catalog import Connector, Option
-from millstream.errors import NotYetError, ParseError, did_you_mean
+from millstream.errors import ParseError, did_you_mean
 from millstream.logical.time import unit_named
 from millstream.names import Name
 from millstream.sql.clauses import UNITS, ClauseReader, parameter_value
 from millstream.sql.statements import (
     ColumnDefinition,
-    CreateDerivedStream,
     CreateStream,
     Drop,
     InsertInto,
@@ -30,9 +29,13 @@ from millstream.sql.statements import (
     Stop,
     Validity,
 )
+from millstream.sql.table_definitions import read_table
 from millstream.sql.tokens import Cursor, Token
+from millstream.sql.view_definitions import read_derived, read_retention, read_view
 
-_EXPECTED = "a query, CREATE STREAM, INSERT INTO, DROP, STOP or SHOW"
+_EXPECTED = "a query, CREATE STREAM, CREATE TABLE, INSERT INTO, DROP, STOP or SHOW"
+_SHOWN = ("STREAMS", "TABLES", "VIEWS", "QUERIES")
+_DROPPED = ("STREAM", "TABLE", "VIEW", "QUERY")
 _OF_STREAMS, _OF_COLUMNS = ("RATE", "SIZE"), ("DISTINCT", "MIN", "MAX")  # statistics
 _FIRST_WORDS = ("SELECT", "WITH", "CREATE", "INSERT", "DROP", "STOP", "SHOW")
 
@@ -59,12 +62,12 @@ class DefinitionReader:
             return self._create()
         if cursor.accept("INSERT"):
             cursor.expect("INTO")
-            return InsertInto(self._connector(), self.query())
+            return InsertInto(self.connector(), self.query())
         if cursor.accept("DROP"):
             return self._drop()
         if cursor.accept("STOP"):
             cursor.expect("QUERY")
-            return self._ended(Stop(cursor.name("the name of a query")))
+            return self.ended(Stop(cursor.name("the name of a query")))
         if cursor.accept("SHOW"):
             return self._show()
         first = cursor.current
@@ -74,41 +77,45 @@ class DefinitionReader:
         return cursor.fail(_EXPECTED, help=help)
 
     def _show(self) -> Statement:
-        if not (self.cursor.at("STREAMS") or self.cursor.at("QUERIES")):
-            self.cursor.fail("STREAMS or QUERIES")
+        if not any(map(self.cursor.at, _SHOWN)):
+            self.cursor.fail(f"{', '.join(_SHOWN[:-1])} or {_SHOWN[-1]}")
         token = self.cursor.advance()
-        return self._ended(Show(token.word, token.span))
+        return self.ended(Show(token.word, token.span))
 
-    def _ended(self, statement: Statement) -> Statement:
+    def ended(self, statement: Statement) -> Statement:
         if self.cursor.current is not None:
             self.cursor.fail("the end of the statement")
         return statement
 
     def _drop(self) -> Statement:
-        if self.cursor.at("STREAM") or self.cursor.at("QUERY"):
+        if self.cursor.at("MATERIALIZED", "VIEW"):
+            self.cursor.advance()
+        if any(map(self.cursor.at, _DROPPED)):
             kind = self.cursor.advance().word
-            return self._ended(Drop(kind, self.cursor.name(f"the name of a {kind.lower()}")))
-        self._refuse_later_objects()
-        return self.cursor.fail("STREAM or QUERY")
+            return self.ended(Drop(kind, self.cursor.name(f"the name of a {kind.lower()}")))
+        return self.cursor.fail(f"{', '.join(_DROPPED[:-1])} or {_DROPPED[-1]}")
 
     def _create(self) -> Statement:
         cursor = self.cursor
-        self._refuse_later_objects()
+        if cursor.accept("TABLE"):
+            return read_table(self)
+        if cursor.accept("MATERIALIZED", "VIEW"):
+            return read_view(self)
         if not cursor.accept("STREAM"):
-            cursor.fail("STREAM after CREATE")
+            cursor.fail("STREAM, TABLE or MATERIALIZED VIEW after CREATE")
         name = cursor.name("the name of the stream")
         if cursor.accept("AS"):
-            return CreateDerivedStream(name, self.query())
+            return read_derived(self, name)
         cursor.expect("(", "or AS after the name of the stream")
         columns: list[ColumnDefinition] = []
         unique: list[tuple[Name, ...]] = []
-        cursor.list_of(lambda: self._declaration(columns, unique))
+        cursor.list_of(lambda: self.declaration(columns, unique))
         if not columns:
             cursor.fail("the name of a column")
         cursor.expect(")", "to close the columns")
         cursor.expect("SOURCE", "after the columns")
-        source = self._connector()
-        ordering = self._ordering() if cursor.accept("ORDERED") else None
+        source = self.connector()
+        ordering = self.ordering() if cursor.accept("ORDERED") else None
         validity = None
         if cursor.at("VALID"):
             if ordering is not None:
@@ -117,22 +124,12 @@ class DefinitionReader:
                     cursor.span,
                     "VALID FROM a TO b orders the stream by a",
                 )
-            validity = self._validity()
-        statistics = self._statistics() if cursor.accept("WITH") else ()
-        return self._ended(
-            CreateStream(
-                name, tuple(columns), source, ordering, validity, statistics, tuple(unique)
-            )
-        )
+            validity = self.validity()
+        statistics = self.statistics() if cursor.accept("WITH") else ()
+        rest = statistics, tuple(unique), read_retention(self)
+        return self.ended(CreateStream(name, tuple(columns), source, ordering, validity, *rest))
 
-    def _refuse_later_objects(self) -> None:
-        for words in (("TABLE",), ("MATERIALIZED", "VIEW")):
-            if self.cursor.at(*words):
-                raise NotYetError(
-                    f"{' '.join(words)} is reserved: relations are not built yet", self.cursor.span
-                )
-
-    def _declaration(self, columns: list[ColumnDefinition], unique: list[tuple[Name, ...]]) -> None:
+    def declaration(self, columns: list[ColumnDefinition], unique: list[tuple[Name, ...]]) -> None:
         """A column, or UNIQUE (column, …)."""
         following = self.cursor.peek()
         if self.cursor.at("UNIQUE") and following is not None and following.word == "(":
@@ -141,9 +138,9 @@ class DefinitionReader:
             unique.append(tuple(self.cursor.list_of(lambda: self.cursor.name("a column"))))
             self.cursor.expect(")", "to close UNIQUE")
         else:
-            columns.append(self._column())
+            columns.append(self.column())
 
-    def _column(self) -> ColumnDefinition:
+    def column(self) -> ColumnDefinition:
         name = self.cursor.name("the name of a column")
         tokens = self._type_tokens()
         if not tokens:
@@ -159,7 +156,7 @@ class DefinitionReader:
         taken: list[Token] = []
         depth = 0
         while (token := self.cursor.current) is not None:
-            if depth <= 0 and token.word in (",", ")", "NOT"):
+            if depth <= 0 and token.word in (",", ")", "NOT", "PRIMARY"):
                 break
             depth += {"(": 1, "<": 1, ")": -1, ">": -1, ">>": -2}.get(token.word, 0)
             taken.append(self.cursor.advance())
@@ -175,7 +172,7 @@ class DefinitionReader:
             message = f'"{text}" is not a type' if isinstance(error, SqlglotError) else str(error)
             raise ParseError(message, span, f"types are {known}") from None
 
-    def _connector(self) -> Connector:
+    def connector(self) -> Connector:
         cursor = self.cursor
         name = cursor.name("a connector")
         if not name.quoted and name.text.upper() in ("SELECT", "TABLE", "STREAM"):
@@ -196,13 +193,13 @@ class DefinitionReader:
             self.cursor.advance()
             if any(key.lower() == name.text.lower() for key, _ in options):
                 raise ParseError(f'option "{name.text}" is given twice', name.span)
-            options.append((name.text, self._literal()))
+            options.append((name.text, self.literal()))
         else:
             if options:
                 self.cursor.fail("option => value", "after options by name")
-            values.append(self._literal())
+            values.append(self.literal())
 
-    def _literal(self) -> Option:
+    def literal(self) -> Option:
         cursor = self.cursor
         token = cursor.current
         if token is None:
@@ -245,7 +242,7 @@ class DefinitionReader:
         number = int(value) if token.text.isdecimal() else float(value)
         return -number if negative else number
 
-    def _ordering(self) -> Ordering:
+    def ordering(self) -> Ordering:
         cursor = self.cursor
         cursor.expect("BY")
         column = cursor.name("the column that orders the stream")
@@ -258,7 +255,7 @@ class DefinitionReader:
             idle = self.clauses.duration()
         return Ordering(column, unit, delay, idle)
 
-    def _validity(self) -> Validity:
+    def validity(self) -> Validity:
         cursor = self.cursor
         cursor.expect("VALID")
         cursor.expect("FROM")
@@ -277,7 +274,7 @@ class DefinitionReader:
         self.cursor.advance()
         return unit
 
-    def _statistics(self) -> tuple[Statistic, ...]:
+    def statistics(self) -> tuple[Statistic, ...]:
         self.cursor.expect("(")
         statistics: list[Statistic] = []
         self.cursor.list_of(lambda: statistics.append(self._statistic(statistics)))

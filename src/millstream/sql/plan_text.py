@@ -41,6 +41,7 @@ from millstream.logical.time import INFINITY, TimeDomain
 from millstream.names import Name
 from millstream.sql.aggregation import bind_aggregate, is_aggregate
 from millstream.sql.clauses import parse_duration
+from millstream.sql.relations import with_time
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope
 from millstream.sql.tokens import tokenize
@@ -73,7 +74,7 @@ def parse_plan(text: str, catalog: Catalog) -> Plan:
                 "a plan has one root: the first line, all others are indented below it"
             )
         try:
-            return _Builder(catalog).build(roots[0])
+            return with_time(_Builder(catalog).build(roots[0]))
         except RecursionError:
             raise ParseError("the plan is nested too deeply") from None
 

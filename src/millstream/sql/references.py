@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.catalog import Stream
+from millstream.catalog import DerivedStream, Stream
 from millstream.errors import BindError, CatalogError, Span, UnknownNameError, did_you_mean
 from millstream.logical.expressions import Column, Expression, conjunction, rewrite, walk
 from millstream.logical.plan import Join, JoinKind, Map, Named, Plan, rename
 from millstream.names import Name
+from millstream.sql.clauses import Clauses
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import (
@@ -137,11 +138,14 @@ class FromBinder:
             case exp.Table(this=exp.Anonymous() as call) if call.name.upper() in STREAM_FUNCTIONS:
                 refuse_others(node, ("this", "alias", "joins"), "FROM")
                 return self._stream_function(node, call)
+            case exp.Table(this=exp.Anonymous() as call) if call.name.upper() == "HISTORY":
+                refuse_others(node, ("this", "alias", "joins"), "FROM")
+                return self._history(node, call)
             case exp.Table(this=exp.Func() as call):
                 raise BindError(
                     f'"{call.name or call.sql_name()}" is not a function of FROM',
                     span_of(call),
-                    "ISTREAM, DSTREAM and RSTREAM are",
+                    "ISTREAM, DSTREAM, RSTREAM and HISTORY are",
                 )
             case exp.Subquery():
                 refuse_others(node, ("this", "alias", "joins"), "FROM")
@@ -161,11 +165,12 @@ class FromBinder:
         for table, plan in self.tables.items():
             if name.matches(table):
                 return self._named(plan, node, table, "subquery")
-        try:
-            stream = self.statement.catalog.stream(name)
-        except CatalogError as error:
-            help = did_you_mean(name.text, self.tables) or error.diagnostic.help
-            raise BindError(error.diagnostic.message, name.span, help) from None
+        stream = self._registered(name)
+        clauses = clauses_of(node)
+        kept = self.statement.kept(stream, clauses.as_of, name.span)
+        if kept is not None:
+            clauses = replace(clauses, as_of=None)
+            return self._named(kept, node, stream.name, stream.kind, clauses)
         if not isinstance(stream, Stream):
             self.statement.note_use(stream.name, stream.plan.domain, name.span)
             self.statement.inherited.update(map(id, stream.plan.walk()))
@@ -176,10 +181,25 @@ class FromBinder:
         qualifier = self.statement.fresh(visible_name)
         plan = stream.source(qualifier)
         if columns:
-            return self._named(plan, node, stream.name, "stream")
-        described = f'stream "{stream.name}"'
+            return self._named(plan, node, stream.name, stream.kind)
+        described = f'{stream.kind} "{stream.name}"'
         windowed = apply_clauses(plan, clauses_of(node), described, (visible_name, stream.name))
-        return windowed, Relation(visible_name, "stream", windowed.schema, stream.name)
+        return windowed, Relation(visible_name, stream.kind, windowed.schema, stream.name)
+
+    def _registered(self, name: Name) -> Stream | DerivedStream:
+        try:
+            return self.statement.catalog.stream(name)
+        except CatalogError as error:
+            help = did_you_mean(name.text, self.tables) or error.diagnostic.help
+            raise BindError(error.diagnostic.message, name.span, help) from None
+
+    def _history(self, node: exp.Expression, call: exp.Anonymous) -> tuple[Plan, Relation]:
+        inner = call.expressions[0] if len(call.expressions) == 1 else None
+        if not isinstance(inner, exp.Column) or inner.args.get("table"):
+            raise BindError("HISTORY takes the name of a view or a stream", span_of(call))
+        entry = self._registered(name_of(inner.this))
+        plan = self.statement.history(entry, span_of(inner))
+        return self._named(plan, node, entry.name, "history")
 
     def _stream_function(self, node: exp.Expression, call: exp.Anonymous) -> tuple[Plan, Relation]:
         function = call.name.upper()
@@ -199,7 +219,12 @@ class FromBinder:
         return self._named(plan, node, name, function)
 
     def _named(
-        self, plan: Plan, node: exp.Expression, name: str, kind: str
+        self,
+        plan: Plan,
+        node: exp.Expression,
+        name: str,
+        kind: str,
+        clauses: Clauses | None = None,
     ) -> tuple[Plan, Relation]:
         """`plan` under its alias (or `name`), with its window, and the names it offers."""
         alias, columns = _alias_of(node)
@@ -210,7 +235,7 @@ class FromBinder:
         qualifier = self.statement.fresh(alias or name or "subquery")
         plan = rename(plan, [(qualifier, column) for column in names])
         described = f'{kind} "{alias or name}"' if alias or name else f"the {kind}"
-        plan = apply_clauses(plan, clauses_of(node), described, (alias, name))
+        plan = apply_clauses(plan, clauses or clauses_of(node), described, (alias, name))
         return plan, Relation(alias or name, kind, plan.schema, name)
 
     # --- joins -----------------------------------------------------------------------------------

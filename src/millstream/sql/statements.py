@@ -14,10 +14,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream import types
-from millstream.catalog import Connector
+from millstream.catalog import Changes, Connector
 from millstream.errors import Span
+from millstream.logical.text import literal_text
 from millstream.names import Name
-from millstream.sql.clauses import Clauses, Duration
+from millstream.sql.clauses import Clauses, Duration, Shed
 
 _CLAUSES = "stream_clauses"
 _COMMA = "comma"
@@ -56,11 +57,12 @@ class Query:
     emit_span: Span | None = None
     span: Span | None = None
     every: Duration | None = None  # from one whole answer to the next
+    shed: Shed | None = None
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Query)
-            and (self.emit, self.every) == (other.emit, other.every)
+            and (self.emit, self.every, self.shed) == (other.emit, other.every, other.shed)
             and bool(self.tree == other.tree)
             and list(map(_marks_of, self.tree.walk())) == list(map(_marks_of, other.tree.walk()))
         )
@@ -69,8 +71,9 @@ class Query:
         return hash((self.tree, self.emit))
 
     def __str__(self) -> str:
+        shed = f" {self.shed}" if self.shed else ""
         every = f" {self.every}" if self.every else ""
-        return query_text(self.tree) + (f" EMIT {self.emit}{every}" if self.emit else "")
+        return query_text(self.tree) + shed + (f" EMIT {self.emit}{every}" if self.emit else "")
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,7 @@ class CreateStream:
     validity: Validity | None = None
     statistics: tuple[Statistic, ...] = ()
     unique: tuple[tuple[Name, ...], ...] = ()
+    retention: Retention | None = None
 
     def __str__(self) -> str:
         unique = (f"UNIQUE ({', '.join(map(str, columns))})" for columns in self.unique)
@@ -150,6 +154,64 @@ class CreateStream:
         parts += [str(part) for part in (self.ordering, self.validity) if part is not None]
         if self.statistics:
             parts.append(f"WITH ({', '.join(map(str, self.statistics))})")
+        if self.retention is not None:
+            parts.append(str(self.retention))
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    key: tuple[Name, ...] = ()
+    changes: Changes = Changes.RETROACTIVE
+    source: Connector | None = None
+    ordering: Ordering | None = None
+    validity: Validity | None = None
+    statistics: tuple[Statistic, ...] = ()
+
+    def __str__(self) -> str:
+        key = [f"PRIMARY KEY ({', '.join(map(str, self.key))})"] if self.key else []
+        parts = [f"CREATE TABLE {self.name} ({', '.join([*map(str, self.columns), *key])})"]
+        if self.changes is not Changes.OWN:
+            parts.append(self.changes.value)
+        if self.source is not None:
+            parts.append(f"SOURCE {self.source}")
+        parts += [str(part) for part in (self.ordering, self.validity) if part is not None]
+        if self.statistics:
+            parts.append(f"WITH ({', '.join(map(str, self.statistics))})")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class CreateLatest:
+    """A table of the last row of a stream for each key; a row for which `deleted` holds, a
+    condition as it was written, says that its key has none."""
+
+    name: Name
+    key: tuple[Name, ...]
+    stream: Name
+    deleted: str | None = None
+
+    def __str__(self) -> str:
+        by = f"LATEST BY {', '.join(map(str, self.key))} FROM {self.stream}"
+        where = f" DELETE WHERE {self.deleted}" if self.deleted is not None else ""
+        return f"CREATE TABLE {self.name} AS {by}{where}"
+
+
+@dataclass(frozen=True)
+class Retention:
+    """`[RETAIN d] [IN 'folder']`: for how long it is known what an answer was, and where that and
+    the answer itself outlast the process."""
+
+    duration: Duration | None
+    folder: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        parts = [] if self.duration is None else [f"RETAIN {self.duration}"]
+        if self.folder is not None:
+            parts.append(f"IN {literal_text(self.folder, types.STRING)}")
         return " ".join(parts)
 
 
@@ -157,9 +219,30 @@ class CreateStream:
 class CreateDerivedStream:
     name: Name
     query: Query
+    retention: Retention | None = None
 
     def __str__(self) -> str:
-        return f"CREATE STREAM {self.name} AS {self.query}"
+        rest = f" {self.retention}" if self.retention is not None else ""
+        return f"CREATE STREAM {self.name} AS {self.query}{rest}"
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """With `target`, the answer is kept there too; or given there as a whole, if the query says
+    EVERY how long."""
+
+    name: Name
+    query: Query
+    target: Connector | None = None
+    retention: Retention | None = None
+
+    def __str__(self) -> str:
+        query = self.query
+        parts = [f"CREATE MATERIALIZED VIEW {self.name} AS {query_text(query.tree)}"]
+        parts += [] if self.target is None else [f"INTO {self.target}"]
+        parts += [] if query.every is None else [f"EMIT EVERY {query.every}"]
+        parts += [] if self.retention is None else [str(self.retention)]
+        return " ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -181,7 +264,7 @@ class Select:
 
 @dataclass(frozen=True)
 class Drop:
-    kind: str  # STREAM or QUERY
+    kind: str  # STREAM, TABLE, VIEW or QUERY
     name: Name
 
     def __str__(self) -> str:
@@ -198,14 +281,25 @@ class Stop:
 
 @dataclass(frozen=True)
 class Show:
-    what: str  # STREAMS or QUERIES
+    what: str  # STREAMS, TABLES, VIEWS or QUERIES
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"SHOW {self.what}"
 
 
-Statement: TypeAlias = CreateStream | CreateDerivedStream | InsertInto | Select | Drop | Stop | Show
+Statement: TypeAlias = (
+    CreateStream
+    | CreateTable
+    | CreateLatest
+    | CreateDerivedStream
+    | CreateView
+    | InsertInto
+    | Select
+    | Drop
+    | Stop
+    | Show
+)
 
 
 def query_text(tree: exp.Expression) -> str:

@@ -1,0 +1,261 @@
+"""Tables that a session has: their rows, how they changed, and the queries that follow them.
+
+A change takes effect at the time that it names, or at the frontier of the streams when a query
+reads it. To a query that begins later, changes without a time have always been.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.catalog import Changes, Stream, Table
+from millstream.checkpoint.spool import Spool
+from millstream.connectors.tables.comparing import net_changes
+from millstream.errors import DataError, QueryError
+from millstream.instants import chronon, shown
+from millstream.local.graph import Graph, Vertex
+from millstream.local.inbox import CAPACITY, Inbox, Inlet, SpooledInlet
+from millstream.local.inputs import Input, QueuedInput
+from millstream.local.intake import joined
+from millstream.local.table_contents import TableContents
+from millstream.logical.time import ALWAYS, ANY_TIME, INFINITY, TIMESTAMP_TIME, TimeDomain
+from millstream.physical.batch import NEVER, Ints
+from millstream.records import Checked, Records
+
+
+class HeldTable:
+    """A table in memory. `domain` is that of the times that its changes have named."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.domain = table.domain
+        self._contents = TableContents(table)
+        self._history: list[Records] | None = None  # once a change has named its time
+        self._latest = ALWAYS  # when the last change took effect
+        self._floor = ALWAYS  # when a row was last taken away
+        self._inputs: dict[Inlet, TableInput] = {}
+        self._readers: list[Inlet] = []  # of those that read
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._contents)
+
+    def rows(self) -> pa.Table:
+        """What the table has, all changes applied."""
+        with self._lock:
+            return self._contents.table()
+
+    def with_keys(self, keys: Sequence[pa.Array]) -> Records:
+        """Its rows that have one of these keys."""
+        with self._lock:
+            columns = self._contents.with_keys(keys)
+            return Records(columns, *_always(len(columns[0])))
+
+    # --- changes ---------------------------------------------------------------------------------
+
+    def change(self, records: Records, weight: Ints, at: object = None) -> None:
+        """Rows come (above 0) and go (below 0) at one moment, `at` some instant or as soon as it is
+        read; rows that say when they come, come then."""
+        if not len(records):
+            return
+        with self._lock:
+            self._check_mutable()
+            start, timed = self._starts(records, weight, at)
+            whole = start if self.table.changes is not Changes.OWN else records.start
+            end = records.end if self.table.changes is Changes.OWN else _for_ever(len(records))
+            changed = Records(records.columns, whole, end, weight)
+            self._contents.apply(records.columns, weight)
+            self._remember(changed, timed)
+            for inlet in self._readers:
+                inlet.offer(Checked(changed))
+
+    def become(self, records: Records) -> None:
+        """Have these rows and no others."""
+        with self._lock:
+            columns, counts = self._contents.rows()
+            old = Records(columns, *_always(len(counts)), -counts)
+            new = replace(records, weight=_ones(records))
+            changes = self._net([old, new])
+            assert changes.weight is not None
+            self.change(changes, changes.weight)
+
+    def _net(self, parts: list[Records]) -> Records:
+        """The same changes, each row once; what goes before what comes."""
+        both = joined(parts)
+        names = [str(number) for number in range(len(both.columns))]
+        assert both.weight is not None
+        net = net_changes(pa.table(both.columns, names=names), both.weight)
+        order = np.argsort(net.weight > 0, kind="stable")
+        columns = [column.combine_chunks() for column in net.rows.columns]
+        columns = [c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for c in columns]
+        return Records(columns, *_always(len(net)), net.weight).take(order)
+
+    def _check_mutable(self) -> None:
+        fixed = self.table.changes in (Changes.NONE, Changes.OWN)
+        if fixed and self._readers:
+            raise DataError(
+                f'table "{self.table.name}" is {self.table.changes.value}, and a query reads it',
+                help="stop the query first, or declare the table RETROACTIVE",
+            )
+
+    def _starts(self, records: Records, weight: Ints, at: object) -> tuple[Ints, bool]:
+        """When the changes take effect, and whether that was named. What takes rows away comes
+        after all that brought some."""
+        takes = bool((weight < 0).any())
+        least = self._latest if takes else self._floor
+        if at is not None:
+            start = np.full(len(records), self._instant(at, least), np.int64)
+        elif len(self.table.time) == 1:
+            start = np.where(weight < 0, least, np.maximum(records.start, least))
+        else:
+            start = np.full(len(records), self._latest, np.int64)
+        return start, at is not None or len(self.table.time) == 1
+
+    def _instant(self, at: object, least: int) -> int:
+        """The instant that a change names: none is final yet, nor before what came last."""
+        domain = self.domain
+        if domain == ANY_TIME:
+            named = isinstance(at, int) and not isinstance(at, bool)
+            domain = TimeDomain(pa.int64(), None) if named else TIMESTAMP_TIME
+        instant = chronon(at, domain)
+        passed = max([least, *(self._inputs[inlet].frontier for inlet in self._readers)])
+        if instant < passed:
+            raise DataError(
+                f'table "{self.table.name}" cannot change at {at}: it is final up to '
+                f"{shown(passed, domain)}",
+                help="give a later time, or none: then it changes as soon as it is read",
+            )
+        self.domain = domain
+        return instant
+
+    def _remember(self, changed: Records, timed: bool) -> None:
+        assert changed.weight is not None
+        if timed and self._history is None:
+            self._history = [self._timeless(changed)]
+        if self._history is not None:
+            self._history.append(changed)
+            self._latest = max(self._latest, int(changed.start.max()))
+        if (changed.weight < 0).any():
+            self._floor = self._latest
+
+    def _timeless(self, without: Records) -> Records:
+        """What the table had before the first change that named its time."""
+        columns, counts = self._contents.rows()
+        assert without.weight is not None
+        now = Records(columns, *_always(len(counts)), counts)
+        return self._net([now, replace(without, weight=-without.weight)])
+
+    def records(self) -> Records:
+        """All its versions, as changes in order of time; rows with their own interval as they
+        are."""
+        with self._lock:
+            if self._history is not None:
+                return joined(self._history).in_order()
+            columns, counts = self._contents.rows()
+            return Records(columns, *_always(len(counts)), counts)
+
+    def check_domain(self, domain: TimeDomain) -> None:
+        if self.domain not in (ANY_TIME, domain) and self.domain.type != domain.type:
+            raise QueryError(
+                f'the changes of table "{self.table.name}" name {self.domain.describe()}, and the '
+                f"query has {domain.describe()}"
+            )
+
+    # --- for queries -----------------------------------------------------------------------------
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        spool = None if graph.checkpoint is None else Spool(graph.checkpoint, stream.name)
+        inlet = Inlet(stream, inbox) if spool is None else TableInlet(stream, inbox, spool)
+        self._inputs[inlet] = TableInput(graph.sources[stream.name], self, inlet)
+        return self._inputs[inlet]
+
+    def attach(self, inlet: Inlet, received: int) -> int:
+        """First come all versions; after a restart, what makes those that are known the present
+        one."""
+        inlet.recover(received)
+        with self._lock:
+            known = inlet.known if isinstance(inlet, TableInlet) else None
+            if known is None:
+                first = self.records()
+            else:
+                columns, counts = self._contents.rows()
+                now = Records(columns, *_always(len(counts)), counts)
+                assert known.weight is not None
+                first = self._net([replace(known, weight=-known.weight), now])
+            if len(first):
+                inlet.offer(Checked(first))
+            self._readers.append(inlet)
+        return 0
+
+    def detach(self, inlet: Inlet) -> None:
+        with self._lock:
+            self._inputs.pop(inlet, None)
+            self._readers = [other for other in self._readers if other is not inlet]
+
+
+class TableInlet(SpooledInlet):
+    """The queue of a table's changes, all of which stay in the checkpoint of the query: they say
+    what it knows of the table."""
+
+    def __init__(self, stream: Stream, inbox: Inbox, spool: Spool) -> None:
+        super().__init__(stream, inbox, CAPACITY, spool)
+        self.known: Records | None = None
+
+    def recover(self, received: int) -> int:
+        entries = self._spool.all()
+        self.known = joined([entry.records for entry in entries]) if entries else None
+        return super().recover(received)
+
+    def forget(self, received: int) -> None:
+        """Nothing is."""
+
+
+class TableInput(QueuedInput):
+    """A table as one query sees it. It comes as far as the streams of the query do: whatever it
+    brings takes effect then at the earliest. One that does not change is all there at once."""
+
+    def __init__(self, vertices: list[Vertex], origin: HeldTable, inlet: Inlet) -> None:
+        super().__init__(vertices, origin, inlet)
+        self.table = origin.table
+        self.latest = NEVER  # when the last change took effect
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.table.changes in (Changes.NONE, Changes.OWN)
+
+    def timed(self, records: Records, now: int) -> Records:
+        if self.is_fixed:
+            return records
+        self.latest = max(self.latest, int(records.start.max(initial=NEVER)))
+        return replace(records, start=np.maximum(records.start, self.frontier)).in_order()
+
+    def split_late(self, records: Records) -> tuple[Records, Records | None]:
+        return records, None
+
+    def advance(self, records: Records, promised: int | None) -> bool:
+        return False
+
+    def reach(self, frontier: int) -> bool:
+        """Come as far as the streams; whether that is further."""
+        frontier = INFINITY if self.is_fixed else frontier
+        moved = frontier > self.frontier
+        self.frontier = max(self.frontier, frontier)
+        self.ended = self.frontier == INFINITY
+        return moved
+
+
+def _always(length: int) -> tuple[Ints, Ints]:
+    return np.full(length, ALWAYS, np.int64), _for_ever(length)
+
+
+def _for_ever(length: int) -> Ints:
+    return np.full(length, INFINITY, np.int64)
+
+
+def _ones(records: Records) -> Ints:
+    return np.ones(len(records), np.int64)

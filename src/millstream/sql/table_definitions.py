@@ -1,0 +1,102 @@
+"""CREATE TABLE: the columns of a relation and its key, what a change of it means, its source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.catalog import Changes
+from millstream.errors import ParseError
+from millstream.names import Name
+from millstream.sql.statements import ColumnDefinition, CreateLatest, CreateTable, Statement
+from millstream.sql.tokens import Cursor
+
+if TYPE_CHECKING:
+    from millstream.sql.definitions import DefinitionReader
+
+
+def read_table(reader: DefinitionReader) -> Statement:
+    """After CREATE TABLE."""
+    cursor = reader.cursor
+    name = cursor.name("the name of the table")
+    if cursor.accept("AS"):
+        return _latest(reader, name)
+    cursor.expect("(", "or AS after the name of the table")
+    columns: list[ColumnDefinition] = []
+    key: list[Name] = []
+    cursor.list_of(lambda: _declaration(reader, columns, key))
+    if not columns:
+        cursor.fail("the name of a column")
+    cursor.expect(")", "to close the columns")
+    changes = _changes(cursor)
+    source = reader.connector() if cursor.accept("SOURCE") else None
+    changes = changes or _changes(cursor)
+    ordering = reader.ordering() if cursor.accept("ORDERED") else None
+    validity = reader.validity() if cursor.at("VALID") else None
+    if validity is not None and (ordering is not None or changes is not None):
+        raise ParseError(
+            "rows that bring their own interval do not change",
+            validity.start.span,
+            "leave VALID FROM … TO … out, or all other words on time and changes",
+        )
+    statistics = reader.statistics() if cursor.accept("WITH") else ()
+    changes = Changes.OWN if validity is not None else changes or Changes.RETROACTIVE
+    return reader.ended(
+        CreateTable(
+            name, tuple(columns), tuple(key), changes, source, ordering, validity, statistics
+        )
+    )
+
+
+def _declaration(
+    reader: DefinitionReader, columns: list[ColumnDefinition], key: list[Name]
+) -> None:
+    """A column, perhaps with PRIMARY KEY behind it, or PRIMARY KEY (column, …)."""
+    cursor = reader.cursor
+    if not cursor.at("PRIMARY", "KEY"):
+        columns.append(reader.column())
+        if not cursor.at("PRIMARY", "KEY"):
+            return
+        named = [columns[-1].name]
+        span = cursor.span
+        cursor.advance()
+        cursor.advance()
+    else:
+        span = cursor.span
+        cursor.advance()
+        cursor.advance()
+        cursor.expect("(", "after PRIMARY KEY")
+        named = cursor.list_of(lambda: cursor.name("a column"))
+        cursor.expect(")", "to close PRIMARY KEY")
+    if key:
+        raise ParseError("a table has one PRIMARY KEY", span, "write PRIMARY KEY (a, b) for both")
+    key += named
+
+
+def _changes(cursor: Cursor) -> Changes | None:
+    for each in (Changes.NONE, Changes.RETROACTIVE, Changes.NON_RETROACTIVE):
+        words = each.value.split()
+        if cursor.at(*words):
+            for _ in words:
+                cursor.advance()
+            return each
+    return None
+
+
+def _latest(reader: DefinitionReader, name: Name) -> Statement:
+    """`LATEST BY key, … FROM stream [DELETE WHERE condition]`"""
+    cursor = reader.cursor
+    cursor.expect("LATEST", "after AS")
+    cursor.expect("BY")
+    key = tuple(cursor.list_of(lambda: cursor.name("a column of the key")))
+    cursor.expect("FROM")
+    stream = cursor.name("the name of a stream")
+    deleted = None
+    if cursor.accept("DELETE"):
+        cursor.expect("WHERE")
+        if cursor.current is None:
+            cursor.fail("the condition of rows that delete")
+        first = last = cursor.advance()
+        while cursor.current is not None:
+            last = cursor.advance()
+        deleted = reader.text[first.span.start : last.span.end]
+    return reader.ended(CreateLatest(name, key, stream, deleted))
