@@ -19,7 +19,7 @@ class Arguments:
 
     def __init__(self, stream: Stream, names: Sequence[str]) -> None:
         assert stream.connector is not None
-        self._stream = stream.name
+        self._stream = f'{stream.kind} "{stream.name}"'
         self._connector = stream.connector.name.text.lower()
         options = [(name.lower(), value) for name, value in stream.connector.options]
         for name, _ in options:
@@ -34,12 +34,13 @@ class Arguments:
         self._given = {name: value for name, value in given if value is not None}
 
     def error(self, message: str, help: str | None = None) -> DataError:
-        return DataError(
-            f'stream "{self._stream}": connector "{self._connector}" {message}', None, help
-        )
+        return DataError(f'{self._stream}: connector "{self._connector}" {message}', None, help)
 
     def _wrong(self, name: str, help: str) -> DataError:
         return self.error(f'cannot use {self._given[name]!r} for "{name}"', help)
+
+    def has(self, name: str) -> bool:
+        return name in self._given
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self._given.get(name, default)

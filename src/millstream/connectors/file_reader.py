@@ -12,7 +12,7 @@ from itertools import chain
 
 from millstream.catalog import Stream
 from millstream.checkpoint.journal import Journal
-from millstream.connectors.files import Files
+from millstream.connectors.files import Files, file_arguments
 from millstream.connectors.listing import DataFile, unchanged
 from millstream.connectors.live import Live
 from millstream.local.graph import Graph
@@ -25,7 +25,7 @@ NOTED_FILES = 100  # at most so many are noted at once, and read again after a c
 
 
 def connect(stream: Stream, available_now: bool) -> FileReader:
-    return FileReader(stream, Files(stream, available_now))
+    return FileReader(stream, Files(stream, file_arguments(stream), available_now))
 
 
 class FileReader(Reader):

@@ -57,32 +57,42 @@ class FileArguments:
 
 
 def file_arguments(stream: Stream) -> FileArguments:
-    assert stream.connector is not None
-    format = stream.connector.name.text.lower()
-    names = ["path", "follow", "poll"]
-    given = Arguments(stream, [*names, "header", "delimiter", "null"] if format == "csv" else names)
-    layout = Layout()
-    if format == "csv":
-        check_text(stream, format)
-        delimiter = given.text("delimiter", ",").replace("\\t", "\t")
-        if len(delimiter.encode()) != 1:
-            raise given.error("takes one character as its delimiter", "write delimiter => ';'")
-        layout = Layout(given.flag("header", True), delimiter, given.text("null", ""))
+    given = Arguments(stream, ["path", "follow", "poll", *layout_options(stream)])
     return FileArguments(
-        format,
+        format_of(stream),
         given.text("path"),
-        layout,
+        layout(stream, given),
         given.flag("follow", False),
         given.seconds("poll", "1 second"),
     )
 
 
+def format_of(stream: Stream) -> str:
+    assert stream.connector is not None
+    return stream.connector.name.text.lower()
+
+
+def layout_options(stream: Stream) -> list[str]:
+    return ["header", "delimiter", "null"] if format_of(stream) == "csv" else []
+
+
+def layout(stream: Stream, given: Arguments) -> Layout:
+    """How values stand in a line, where there are lines of values."""
+    if format_of(stream) != "csv":
+        return Layout()
+    check_text(stream, "csv")
+    delimiter = given.text("delimiter", ",").replace("\\t", "\t")
+    if len(delimiter.encode()) != 1:
+        raise given.error("takes one character as its delimiter", "write delimiter => ';'")
+    return Layout(given.flag("header", True), delimiter, given.text("null", ""))
+
+
 class Files:
     """The files of a stream: which there are, and the rows of each."""
 
-    def __init__(self, stream: Stream, available_now: bool) -> None:
+    def __init__(self, stream: Stream, given: FileArguments, available_now: bool) -> None:
         self._stream = stream
-        self._given = file_arguments(stream)
+        self._given = given
         self._follows = self._given.follow and not available_now
         self.may_grow = self._given.follow
         path = self._given.path
@@ -105,7 +115,7 @@ class Files:
             yield self.present()
 
     def error(self, message: str, help: str | None = None) -> DataError:
-        return DataError(f'stream "{self._stream.name}": {message}', None, help)
+        return DataError(f'{self._stream.kind} "{self._stream.name}": {message}', None, help)
 
     def rows(self, file: DataFile) -> Iterator[Checked]:
         row = "row" if self._given.format == "parquet" else "line"

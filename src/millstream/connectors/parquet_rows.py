@@ -34,8 +34,8 @@ def parquet_rows(
             to_type(pa.array([], found), field.type)
         except ValueError:
             raise DataError(
-                f'stream "{stream.name}": {place.name} has {found} in column "{name}", which is '
-                f"not {sql_name(field.type)}"
+                f'{stream.kind} "{stream.name}": {place.name} has {found} in column "{name}", '
+                f"which is not {sql_name(field.type)}"
             ) from None
     row = 1
     for batch in file.iter_batches(PART_ROWS, columns=list(names), use_threads=False):

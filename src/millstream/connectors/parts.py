@@ -74,7 +74,7 @@ def check_text(stream: Stream, connector: str) -> None:
     for column in stream.columns:
         if not is_atomic(column.type) or pa.types.is_duration(column.type):
             raise DataError(
-                f'stream "{stream.name}": connector "{connector}" cannot read column '
+                f'{stream.kind} "{stream.name}": connector "{connector}" cannot read column '
                 f'"{column.name}": it is {sql_name(column.type)}, which no text stands for'
             )
 

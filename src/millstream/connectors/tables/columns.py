@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from millstream.connectors.tables.table_source import DeclaredTable
+from millstream import types
+from millstream.catalog import Table
 from millstream.errors import DataError, one_of
 from millstream.logical.plan import Field
 from millstream.types import sql_name
+
+_Values: TypeAlias = "pa.Array | Sequence[Any]"
+_Conversion: TypeAlias = "Callable[[Any], pa.Array]"
+
+# What a value that is not of its type may raise.
+_MISFITS = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
+
+_WIDENED = {
+    types.BIGINT: (types.INT,),
+    types.DOUBLE: (types.INT, types.REAL),
+    types.TIMESTAMP: (types.DATE,),
+}
 
 
 @dataclass(frozen=True)
 class Origin:
     """A declared table, and what messages call the one that it is read from."""
 
-    table: DeclaredTable
+    table: Table
     name: str
 
     @property
@@ -53,13 +67,11 @@ class Origin:
             f'{value!r} in column "{field.name}" of {self.name} is not {sql_name(field.type)}'
         )
 
-    def converted(
-        self, field: Field, found: pa.Array, convert: Callable[[pa.Array], pa.Array]
-    ) -> pa.Array:
+    def converted(self, field: Field, found: _Values, convert: _Conversion) -> pa.Array:
         """A column in its declared type; DataError with the first value that is not of it."""
         try:
             return convert(found)
-        except (ValueError, pa.ArrowException):
+        except _MISFITS:
             raise self.wrong_value(field, _first_misfit(found, convert)) from None
 
     def check_not_null(self, rows: pa.Table) -> None:
@@ -68,14 +80,30 @@ class Origin:
                 raise self.error(f'column "{field.name}" of {self.name} has NULL: it is NOT NULL')
 
 
-def _first_misfit(found: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> object:
+def _first_misfit(found: _Values, convert: _Conversion) -> object:
     """The first value that cannot be converted: it is not in the half that can."""
     while len(found) > 1:
-        half = found.slice(0, len(found) // 2)
+        half = len(found) // 2
         try:
-            convert(half)
-        except (ValueError, pa.ArrowException):
-            found = half
+            convert(found[:half])
+        except _MISFITS:
+            found = found[:half]
         else:
-            found = found.slice(len(half))
-    return found[0].as_py()
+            found = found[half:]
+    value = found[0]
+    return value.as_py() if isinstance(value, pa.Scalar) else value
+
+
+def holds(type: pa.DataType, values: pa.DataType) -> bool:
+    """Whether a type has all values of another."""
+    if type == values:
+        return True
+    if types.is_decimal(type) and (types.is_decimal(values) or types.is_integral(values)):
+        return bool(types.wider_decimal(type, types.as_decimal(values)) == type)
+    if types.is_array(type) and types.is_array(values):
+        return holds(type.value_type, values.value_type)
+    if types.is_struct(type) and types.is_struct(values):
+        return [f.name for f in type] == [f.name for f in values] and all(
+            holds(ours.type, theirs.type) for ours, theirs in zip(type, values, strict=True)
+        )
+    return values in _WIDENED.get(type, ())

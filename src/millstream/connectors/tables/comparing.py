@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.connectors.tables.table_source import DeclaredTable, TableChanges
+from millstream.catalog import Table
+from millstream.connectors.tables.table_source import TableChanges
 from millstream.errors import DataError, listed
 from millstream.physical.arrays import larger
 from millstream.physical.keys import KeySpace
@@ -53,7 +54,7 @@ def arrays_of(rows: pa.Table) -> list[pa.Array]:
 class UniqueKeys:
     """How many rows of a table have each key: there must not be two."""
 
-    def __init__(self, table: DeclaredTable) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
         self._columns = list(table.key)
         types = {field.name: field.type for field in table.columns}
@@ -96,6 +97,6 @@ class UniqueKeys:
         )
 
 
-def check_key(table: DeclaredTable, rows: pa.Table) -> None:
+def check_key(table: Table, rows: pa.Table) -> None:
     """Refuse rows whose keys are NULL or come twice."""
     UniqueKeys(table).add(rows, np.ones(rows.num_rows, np.int64))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 from pyarrow import csv
 
+from millstream.catalog import Table
 from millstream.connectors.postgres_sql import (
     identifier,
     identifiers,
@@ -22,7 +23,6 @@ from millstream.connectors.postgres_sql import (
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.postgres_columns import SETTINGS, Column, check_types, typed
 from millstream.connectors.tables.postgres_wire import received, run
-from millstream.connectors.tables.table_source import DeclaredTable
 from millstream.errors import MillstreamError, QueryError, did_you_mean
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _COLUMNS = """SELECT attname,
 class PostgresTable:
     """Where a table is, and how it is read."""
 
-    def __init__(self, table: DeclaredTable, url: str, name: str) -> None:
+    def __init__(self, table: Table, url: str, name: str) -> None:
         self.url = url
         self.target = identifier(*table_names(name))
         self.origin = Origin(table, f'PostgreSQL\'s table "{name}"')

@@ -6,9 +6,16 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from millstream.catalog import Table
+from millstream.connectors.arguments import Arguments
 from millstream.connectors.tables.comparing import check_key, differences
 from millstream.connectors.tables.persistent import Persistent
-from millstream.connectors.tables.table_source import DeclaredTable, TableChanges
+from millstream.connectors.tables.table_source import TableChanges
+
+
+def refresh_of(given: Arguments) -> float | None:
+    """The seconds between two looks; None where there is only one."""
+    return given.seconds("refresh", "") if given.has("refresh") else None
 
 
 class TableReader(Protocol):
@@ -31,7 +38,7 @@ class Refreshed(Persistent):
     """`_known` is what the table was when it was last read, `_version` a version that is not
     newer."""
 
-    def __init__(self, table: DeclaredTable, reader: TableReader, every: float | None) -> None:
+    def __init__(self, table: Table, reader: TableReader, every: float | None) -> None:
         super().__init__(every)
         self._table = table
         self._reader = reader

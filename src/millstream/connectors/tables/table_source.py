@@ -11,22 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.catalog import Connector
-from millstream.logical.plan import Schema
-
-
-class DeclaredTable(Protocol):
-    """What `CREATE TABLE name (columns, PRIMARY KEY (key)) SOURCE connector(…)` says."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def columns(self) -> Schema: ...
-    @property
-    def key(self) -> tuple[str, ...]: ...
-    @property
-    def connector(self) -> Connector | None: ...
-
 
 @dataclass(frozen=True)
 class TableChanges:

@@ -1,0 +1,62 @@
+"""Tables that lie in files: `SOURCE csv('people.csv', refresh => '1 minute')`, `parquet`, `json`.
+
+The table is all rows of all files that the path stands for.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from millstream.catalog import Table
+from millstream.connectors.arguments import Arguments
+from millstream.connectors.files import FileArguments, Files, format_of, layout, layout_options
+from millstream.connectors.listing import DataFile, listed_files
+from millstream.connectors.tables.refreshed import Refreshed, refresh_of
+
+_ATTEMPTS = 10  # to read files that nobody touches meanwhile
+
+
+def connect(table: Table) -> Refreshed:
+    given = Arguments(table, ["path", "refresh", *layout_options(table)])
+    path = given.text("path")
+    files = FileArguments(format_of(table), path, layout(table, given), follow=False, poll=0)
+    return Refreshed(table, TableFiles(table, files), refresh_of(given))
+
+
+class TableFiles:
+    def __init__(self, table: Table, given: FileArguments) -> None:
+        self._table = table
+        self._path = given.path
+        self._files = Files(table, given, available_now=True)
+
+    def version(self) -> list[DataFile]:
+        found = listed_files(self._path)
+        if not found:
+            raise self._files.error(f'there are no files in "{self._path}"')
+        return found
+
+    def read(self) -> pa.Table:
+        for _ in range(_ATTEMPTS):
+            files = self.version()
+            parts = [rows for file in files for rows in self._rows(file)]
+            if self.version() == files:
+                return pa.concat_tables([self._schema.empty_table(), *parts])
+        raise self._files.error(f'the files in "{self._path}" do not stay as they are')
+
+    def interrupt(self) -> None:
+        """Files are read to their end."""
+
+    def close(self) -> None:
+        """Each is closed when it is read."""
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([pa.field(field.name, field.type) for field in self._table.columns])
+
+    def _rows(self, file: DataFile) -> list[pa.Table]:
+        parts = []
+        for checked in self._files.rows(file):
+            if checked.bad:
+                raise self._files.error(checked.bad[0].message, checked.bad[0].help)
+            parts.append(pa.table(checked.records.columns, schema=self._schema))
+        return parts

@@ -1,0 +1,36 @@
+"""A table of PostgreSQL: `SOURCE postgres(url => '…', table => 'schema.name', …)`.
+
+    CREATE TABLE Person (id BIGINT, city STRING, PRIMARY KEY (id))
+      SOURCE postgres('postgresql://host/shop', table => 'person', follow => 'decoding');
+
+| option    | means                                                         |
+| --------- | ------------------------------------------------------------- |
+| `url`     | where the database is; also as the first value                |
+| `table`   | "name" or "schema.name", of a table or a view                 |
+| `refresh` | how often to read it and see what has changed: '5 seconds'    |
+| `follow`  | 'decoding': learn of each transaction from the server's log   |
+
+With neither of the last two it is read once.
+"""
+
+from __future__ import annotations
+
+from millstream.catalog import Table
+from millstream.connectors.arguments import Arguments
+from millstream.connectors.postgres_sql import need_psycopg
+from millstream.connectors.tables.followed_table import FollowedTable
+from millstream.connectors.tables.postgres_table import PostgresTable, WholeTable
+from millstream.connectors.tables.refreshed import Refreshed, refresh_of
+from millstream.connectors.tables.table_source import TableSource
+
+
+def connect(table: Table) -> TableSource:
+    need_psycopg("connector")
+    given = Arguments(table, ["url", "table", "refresh", "follow"])
+    there = PostgresTable(table, given.text("url"), given.text("table"))
+    if not given.has("follow"):
+        return Refreshed(table, WholeTable(there), refresh_of(given))
+    given.one_of("follow", ["decoding"])
+    if given.has("refresh"):
+        raise given.error("is given both refresh and follow", "a table that is followed is fresh")
+    return FollowedTable(there)
