@@ -164,6 +164,35 @@ def test_a_change_counts_from_its_instant_on() -> None:
     assert found == [(4, "old"), (5, "old"), (6, "new"), (7, "new")]
 
 
+def test_many_rows_and_restarts() -> None:
+    """More versions than there is room for at first, and more rows than are kept."""
+    chance = Random(7)
+    there, given = dict[int, int](), list[Element]()
+    for time in range(3_000):
+        key = chance.randrange(800)
+        if key in there:
+            given.append(Element((key, there.pop(key), "x"), time, INFINITY, -1))
+        if chance.random() < 0.7:
+            there[key] = time
+            given.append(Element((key, time, "x"), time, INFINITY))
+    asked = [Element((chance.randrange(800), 0, "y"), time, time + 1) for time in range(3_000)]
+    expected = _latest(given, asked)
+    found = run(simple(), {"A": asked, "R": given}, chance).elements
+    assert [(e.start, e.row[4]) for e in found] == expected
+
+
+def _latest(changes: Sequence[Element], asked: Sequence[Element]) -> list[tuple[int, object]]:
+    """When each finds which value, by a dictionary."""
+    ahead, there, found = list(changes)[::-1], dict[object, object](), list[tuple[int, object]]()
+    for element in asked:
+        while ahead and ahead[-1].start <= element.start:
+            change = ahead.pop()
+            there[change.row[0]] = change.row[1] if change.weight > 0 else None
+        value = there.get(element.row[0])
+        found += [] if value is None else [(element.start, value)]
+    return found
+
+
 # --- when, and what is kept -----------------------------------------------------------------------
 
 

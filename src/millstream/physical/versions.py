@@ -10,6 +10,7 @@ still to come is forgotten.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +19,9 @@ from numpy.typing import NDArray
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.kernels.versions import (
-    END,
     FREE,
-    NEXT,
-    ROW,
-    START,
     USED,
+    VERSION,
     Pool,
     drop_ended,
     link_versions,
@@ -32,6 +30,7 @@ from millstream.physical.kernels.versions import (
 from millstream.physical.keys import KeySpace
 from millstream.physical.multisets import Multisets
 
+_SAVED = ("start", "end", "weight", "row")
 _NOTHING = (np.empty(0, np.int64),) * 3
 
 
@@ -45,9 +44,7 @@ class Versions:
         self._looked_at = 0
         self._passed = NEVER  # all changes before it have been made
         self._pool = Pool(
-            times=np.zeros((64, 2), np.int64),
-            weights=np.zeros(64, np.int64),
-            links=_free_links(0, 64, -1),
+            versions=_free_places(0, 64, -1),
             holding=np.full(64, -1, np.int32),
             key_of=np.full(64, -1, np.int32),
             newest=np.full((64, 2), -1, np.int32),
@@ -92,9 +89,11 @@ class Versions:
         if not len(rows) and not len(codes):
             return _NOTHING
         self._make_room(len(rows))
-        found, places, touched = look_up(self._pool, rows, instants, counts, codes, starts)
+        found, numbers, weights, touched = look_up(
+            self._pool, rows, instants, counts, codes, starts
+        )
         self._looked_at += touched
-        return found, self._pool.links[places, ROW].astype(np.int64), self._pool.weights[places]
+        return found, numbers, weights
 
     def _changes(self, horizon: int) -> tuple[Ints, Ints, Ints]:
         """The rows that change before the horizon, when, and how often they are there then."""
@@ -105,15 +104,12 @@ class Versions:
         return steps.step_code, steps.step_time, counts.after[0]
 
     def _make_room(self, count: int) -> None:
-        pool, capacity = self._pool, len(self._pool.times)
+        pool, capacity = self._pool, len(self._pool.versions)
         if self.count + count <= capacity:
             return
         room = larger(capacity, self.count + count)
-        self._pool = pool._replace(
-            times=np.concatenate([pool.times, np.zeros((room - capacity, 2), np.int64)]),
-            weights=np.concatenate([pool.weights, np.zeros(room - capacity, np.int64)]),
-            links=np.concatenate([pool.links, _free_links(capacity, room, pool.lists[FREE])]),
-        )
+        more = _free_places(capacity, room, int(pool.lists[FREE]))
+        self._pool = pool._replace(versions=np.concatenate([pool.versions, more]))
         pool.lists[FREE] = capacity
 
     def rows(self, numbers: Ints) -> Columns:
@@ -135,10 +131,11 @@ class Versions:
 
     def _forget_rows(self) -> None:
         pool, used = self._pool, self._places()
-        renumbered = self._rows.forget(pool.links[used, ROW])
+        numbers = pool.versions["row"]
+        renumbered = self._rows.forget(numbers[used])
         assert renumbered is not None
         kept = np.flatnonzero(renumbered[:-1] >= 0)
-        pool.links[used, ROW] = renumbered[pool.links[used, ROW]]
+        numbers[used] = renumbered[numbers[used]]
         self._pool = pool._replace(
             holding=_grown(pool.holding[kept], len(kept) + 1024),
             key_of=_grown(pool.key_of[kept], len(kept) + 1024),
@@ -155,19 +152,17 @@ class Versions:
 
     def _places(self) -> Ints:
         """Those in use, in order of end and then of start."""
-        used = np.flatnonzero(self._pool.links[:, ROW] >= 0)
-        times = self._pool.times[used]
-        return used[np.lexsort((times[:, START], times[:, END]))]
+        versions = self._pool.versions
+        used = np.flatnonzero(versions["row"] >= 0)
+        return used[np.lexsort((versions["start"][used], versions["end"][used]))]
 
     def save(self) -> State:
         """The versions alone; the chains are made anew."""
-        places = self._places()
+        versions = self._pool.versions[self._places()]
         return {
             "rows": self._rows.save(),
             "key_of": self._pool.key_of[: self._rows.keys.count].copy(),
-            "row": self._pool.links[places, ROW],
-            "times": self._pool.times[places],
-            "weights": self._pool.weights[places],
+            "versions": {name: versions[name].copy() for name in _SAVED},
             "passed": self._passed,
         }
 
@@ -175,24 +170,26 @@ class Versions:
         """The keys have been restored."""
         self._rows.restore(state["rows"])
         self._passed = state["passed"]
-        count = len(state["row"])
-        self._make_room(count)
-        pool = self._pool = self._pool._replace(
+        count = len(state["versions"]["row"])
+        room = max(64, count)
+        pool = self._pool = Pool(
+            versions=_free_places(0, room, -1),
             holding=_grown(self._pool.holding, self._rows.keys.count),
             key_of=_grown(state["key_of"], self._rows.keys.count),
             newest=_grown(self._pool.newest, self._keys.count),
+            lists=np.array([count if count < room else -1, -1, -1, count], np.int64),
         )
-        pool.times[:count], pool.weights[:count] = state["times"], state["weights"]
-        pool.links[:] = _free_links(0, len(pool.links), -1)
-        pool.lists[FREE], pool.lists[USED] = count, count
-        link_versions(pool, state["row"].astype(np.int64))
+        for name in _SAVED:
+            pool.versions[name][:count] = state["versions"][name]
+        link_versions(pool, count)
 
 
-def _free_links(first: int, stop: int, after: int) -> NDArray[np.int32]:
-    """Of free places, one after the other, and then that one."""
-    links = np.full((stop - first, 4), -1, np.int32)
-    links[:, NEXT] = np.append(np.arange(first + 1, stop), after)
-    return links
+def _free_places(first: int, stop: int, after: int) -> NDArray[Any]:
+    """One after the other, and then that one."""
+    places = np.zeros(stop - first, VERSION)
+    places["row"] = -1
+    places["next"] = np.append(np.arange(first + 1, stop), after)
+    return places
 
 
 def _grown(array: NDArray[np.int32], count: int) -> NDArray[np.int32]:

@@ -2,8 +2,8 @@
 
 A version is a row with the time in which it holds with one weight. Each key has a chain of those
 that hold now and one of those that have ended, the newest first: ends do not increase along it, so
-the first one that ended too early says that all behind it did. Further links are the row, and the
-next in line: of all versions that have ended, in the order of their ends, or of the free places.
+the first one that ended too early says that all behind it did. Besides there is a line of all that
+have ended, in the order of their ends, and one of the free places.
 
 Changes of rows and the looking up go on together in order of time, so that what has ended concerns
 only what is late, however many changes a batch brings.
@@ -11,7 +11,7 @@ only what is late, however many changes a batch brings.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,8 +20,19 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Links = NDArray[np.int32]
 
-START, END = 0, 1  # columns of times
-ROW, OLDER, NEWER, NEXT = 0, 1, 2, 3  # columns of links; the row of a free place is -1
+# A version, together in memory. `row` is -1 at a free place; `older` and `newer` are its neighbours
+# in a chain, `next` is the next in line.
+VERSION = np.dtype(
+    [
+        ("start", np.int64),
+        ("end", np.int64),
+        ("weight", np.int64),
+        ("row", np.int32),
+        ("older", np.int32),
+        ("newer", np.int32),
+        ("next", np.int32),
+    ]
+)
 NOW, ENDED = 0, 1  # columns of newest
 # Where free places begin; the first and the last version that has ended; how many there are in all.
 FREE, FIRST, LAST, USED = 0, 1, 2, 3
@@ -32,9 +43,7 @@ class Pool(NamedTuple):
     """Versions by place; which one of each row holds now, and its key; the newest versions of each
     key, of those that hold and those that have ended. -1 where there is none."""
 
-    times: Ints
-    weights: Ints
-    links: Links
+    versions: NDArray[Any]
     holding: Links
     key_of: Links
     newest: Links
@@ -44,28 +53,28 @@ class Pool(NamedTuple):
 @njit(cache=True)
 def look_up(
     pool: Pool, rows: Ints, instants: Ints, counts: Ints, codes: Ints, starts: Ints
-) -> tuple[Ints, Ints, int]:
-    """Pairs (i, place) of the rows that come at `starts` with the versions of their code that hold
-    then; and how many versions were looked at.
+) -> tuple[Ints, Ints, Ints, int]:
+    """For codes at `starts`: which of them finds which row, and how often that is there; and how
+    many versions were looked at.
 
     Changes say that a row is there so often from an instant on. Both they and what looks them up
     are in order of time; of one instant, changes come first. All changes are made; there are free
     places for them.
     """
     room = 2 * len(codes) + 16
-    found, places = np.empty(room, np.int64), np.empty(room, np.int64)
+    found, numbers, weights = np.empty((3, room), np.int64)
     change, i, place, count, touched = 0, 0, -2, 0, 0
     while True:
         change, i, place, count, touched = _follow_chains(
             pool, rows, instants, counts, codes, starts,
-            found, places, change, i, place, count, touched,
+            found, numbers, weights, change, i, place, count, touched,
         )  # fmt: skip
         if i == len(codes):
             break
-        found, places = _doubled(found), _doubled(places)
+        found, numbers, weights = _doubled(found), _doubled(numbers), _doubled(weights)
     for j in range(change, len(rows)):
         _change(pool, rows[j], instants[j], counts[j])
-    return found[:count], places[:count], touched
+    return found[:count], numbers[:count], weights[:count], touched
 
 
 # A loop that assigns its arrays anew is several times slower than one that does not: so this one
@@ -81,15 +90,16 @@ def _follow_chains(
     codes: Ints,
     starts: Ints,
     found: Ints,
-    places: Ints,
+    numbers: Ints,
+    weights: Ints,
     change: int,
     i: int,
     place: int,
     count: int,
     touched: int,
 ) -> tuple[int, int, int, int, int]:
-    """From `place` in the chain of row i on, until there is no more room; -2 is its beginning."""
-    times, links, newest = pool.times, pool.links, pool.newest
+    """From `place` in the chains of code i on, until there is no more room; -2 is the beginning."""
+    versions, newest = pool.versions, pool.newest
     room, changes, known = len(found), len(rows), len(newest)
     while i < len(codes):
         code, start = codes[i], starts[i]
@@ -101,18 +111,17 @@ def _follow_chains(
             if 0 <= code < known:
                 place = newest[code, NOW] if newest[code, NOW] >= 0 else newest[code, ENDED]
         while place >= 0:
-            end = times[place, END]
-            if times[place, START] <= start < end:
+            version = versions[place]
+            if version.start <= start < version.end:
                 if count == room:
                     return change, i, place, count, touched
-                found[count] = i
-                places[count] = place
+                found[count], numbers[count], weights[count] = i, version.row, version.weight
                 count += 1
             touched += 1
-            if end <= start:
+            if version.end <= start:
                 break
-            place = links[place, OLDER]
-            if place < 0 and end == _FOR_EVER:
+            place = version.older
+            if place < 0 and version.end == _FOR_EVER:
                 place = newest[code, ENDED]
         place = -2
         i += 1
@@ -122,21 +131,22 @@ def _follow_chains(
 @njit(cache=True)
 def _change(pool: Pool, row: int, instant: int, count: int) -> None:
     """From an instant on a row is there so often: its version ends, and another begins."""
-    old = pool.holding[row]
+    versions, old = pool.versions, pool.holding[row]
     if old >= 0:
-        if pool.weights[old] == count:
+        if versions[old].weight == count:
             return
         _unlink(pool, old, NOW)
-        pool.times[old, END] = instant
+        versions[old].end = instant
         _link(pool, old, row, ENDED)
         _queue(pool, old)
         pool.holding[row] = -1
     if count != 0:
         place = pool.lists[FREE]
-        pool.lists[FREE] = pool.links[place, NEXT]
+        pool.lists[FREE] = versions[place].next
         pool.lists[USED] += 1
-        pool.times[place, START], pool.times[place, END] = instant, _FOR_EVER
-        pool.weights[place] = count
+        versions[place].start = instant
+        versions[place].end = _FOR_EVER
+        versions[place].weight = count
         _link(pool, place, row, NOW)
         pool.holding[row] = place
 
@@ -144,32 +154,34 @@ def _change(pool: Pool, row: int, instant: int, count: int) -> None:
 @njit(cache=True)
 def _link(pool: Pool, place: int, row: int, chain: int) -> None:
     """Put it at the head of a chain of its row's key."""
-    links, code = pool.links, pool.key_of[row]
+    versions, code = pool.versions, pool.key_of[row]
     head = pool.newest[code, chain]
-    links[place, ROW], links[place, OLDER], links[place, NEWER] = row, head, -1
+    versions[place].row = row
+    versions[place].older = head
+    versions[place].newer = -1
     if head >= 0:
-        links[head, NEWER] = place
+        versions[head].newer = place
     pool.newest[code, chain] = place
 
 
 @njit(cache=True)
 def _unlink(pool: Pool, place: int, chain: int) -> None:
-    links = pool.links
-    older, newer = links[place, OLDER], links[place, NEWER]
+    versions = pool.versions
+    older, newer = versions[place].older, versions[place].newer
     if newer >= 0:
-        links[newer, OLDER] = older
+        versions[newer].older = older
     else:
-        pool.newest[pool.key_of[links[place, ROW]], chain] = older
+        pool.newest[pool.key_of[versions[place].row], chain] = older
     if older >= 0:
-        links[older, NEWER] = newer
+        versions[older].newer = newer
 
 
 @njit(cache=True)
 def _queue(pool: Pool, place: int) -> None:
     """Of all that have ended it is the last."""
-    pool.links[place, NEXT] = -1
+    pool.versions[place].next = -1
     if pool.lists[LAST] >= 0:
-        pool.links[pool.lists[LAST], NEXT] = place
+        pool.versions[pool.lists[LAST]].next = place
     else:
         pool.lists[FIRST] = place
     pool.lists[LAST] = place
@@ -178,12 +190,13 @@ def _queue(pool: Pool, place: int) -> None:
 @njit(cache=True)
 def drop_ended(pool: Pool, frontier: int) -> None:
     """Take out the versions that have ended by the frontier."""
-    links, lists = pool.links, pool.lists
+    versions, lists = pool.versions, pool.lists
     place = lists[FIRST]
-    while place >= 0 and pool.times[place, END] <= frontier:
-        following = links[place, NEXT]
+    while place >= 0 and versions[place].end <= frontier:
+        following = versions[place].next
         _unlink(pool, place, ENDED)
-        links[place, ROW], links[place, NEXT] = -1, lists[FREE]
+        versions[place].row = -1
+        versions[place].next = lists[FREE]
         lists[FREE] = place
         lists[USED] -= 1
         place = following
@@ -193,15 +206,16 @@ def drop_ended(pool: Pool, frontier: int) -> None:
 
 
 @njit(cache=True)
-def link_versions(pool: Pool, rows: Ints) -> None:
-    """Make the chains of versions that stand at the first places, in order of end and then of
-    start, of these rows."""
-    for place in range(len(rows)):
-        if pool.times[place, END] == _FOR_EVER:
-            _link(pool, place, rows[place], NOW)
-            pool.holding[rows[place]] = place
+def link_versions(pool: Pool, count: int) -> None:
+    """Make the chains of the versions that stand at the first places, in order of end and then of
+    start."""
+    for place in range(count):
+        row = pool.versions[place].row
+        if pool.versions[place].end == _FOR_EVER:
+            _link(pool, place, row, NOW)
+            pool.holding[row] = place
         else:
-            _link(pool, place, rows[place], ENDED)
+            _link(pool, place, row, ENDED)
             _queue(pool, place)
 
 
