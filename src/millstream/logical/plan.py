@@ -86,8 +86,10 @@ class Plan:
     @cached_property
     def domain(self) -> TimeDomain:
         """The time line of the plan; the binder sees to it that there is only one."""
-        each = (plan.domain for plan in self.inputs)
-        return next((domain for domain in each if domain != ANY_TIME), ANY_TIME)
+        for plan in self.inputs:
+            if plan.domain != ANY_TIME:
+                return plan.domain
+        return ANY_TIME
 
     @cached_property
     def _parts(self) -> tuple[Expression, ...]:

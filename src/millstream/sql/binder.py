@@ -67,11 +67,10 @@ def bind_query(
 ) -> Bound:
     statement = StatementBinder(catalog, parameters or {})
     try:
-        plan = statement.query(query.tree, None, {})
+        plan = Placement(catalog).placed(statement.query(query.tree, None, {}))
     except RecursionError:
         raise BindError("the query is nested too deeply", query.span) from None
     _check_output_names(query, plan)
-    plan = Placement(catalog).placed(plan)
     if query.every is not None:
         plan = given_every(query.every, plan)
     return Bound(

@@ -52,9 +52,9 @@ _MATCHED = "$matched"
 def with_time(plan: Plan) -> Plan:
     """The plan with one time line: tables that name no times have that of the streams, or that of
     the clock."""
-    domain = plan.domain if plan.domain != ANY_TIME else TIMESTAMP_TIME
     if all(node.time != ANY_TIME for node in _sources(plan)):
         return plan
+    domain = plan.domain if plan.domain != ANY_TIME else TIMESTAMP_TIME
 
     def timed(node: Plan) -> Plan:
         if isinstance(node, Source):
