@@ -1,4 +1,4 @@
-"""What all tests share: expected texts in files, and `--accept` to write them anew."""
+"""What all tests share: expected texts in files, and `--accept` to write them anew; a server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from postgres_server import postgres_server, server, url  # noqa: F401
 
 # Tests say which engine they mean, or mean the quick one; so do the documents that they run.
 os.environ["MILLSTREAM_ENGINE"] = "local"
