@@ -47,12 +47,15 @@ class Query:
         emit: str,
         warnings: tuple[Diagnostic, ...],
         sink: Connector | None = None,
+        shed: float | None = None,
     ) -> None:
         self._session = session
         self._entry = entry
         #: Where INSERT INTO writes.
         self.sink = sink
         self.emit = emit
+        #: The share of a stream's rows that may be dropped where there is too much.
+        self.shed = float(session.shed) if shed is None else shed
         self.warnings = warnings
         #: What `start` gave last.
         self.running: Running | None = None
@@ -166,7 +169,7 @@ class Query:
         from millstream.optimizer.shedding.queries import selectivities, with_drops
 
         known = self._session._origins.statistics(self.plan)
-        demand = self._demand() if self._session.shed else None
+        demand = self._demand() if self.shed else None
         if demand is None or not demand.shares:
             return estimate(self.physical_plan, known, known_constants())
         plan = with_drops(self.optimized_plan, demand.shares)
@@ -191,24 +194,33 @@ class Query:
     def _too_much(self, demand: Demand) -> str:
         there = self._session.processors
         needs = f"it needs {demand.processors:.2g} processors, and there are {there:g}"
-        if not self._session.shed:
+        if not self._may_shed(demand):
             return f"{needs}: it cannot be started"
         kept = (f'{share:.1%} of "{name}"' for name, share in demand.shares.items())
         return f"{needs}: when started it keeps {', '.join(kept)}"
 
+    def _may_shed(self, demand: Demand) -> bool:
+        """Whether what must be dropped is no more than what may be, and enough."""
+        is_enough = demand.least <= 1.01 * self._session.processors
+        return is_enough and min(demand.shares.values()) >= 1 - self.shed
+
     def _shares(self) -> Mapping[str, float]:
         """What is kept of each stream when the query is started, if not all; a query that is too
-        much is refused unless the session lets rows be dropped."""
+        much is refused unless it or the session lets rows be dropped."""
         demand = self._demand()
         if demand is None or not demand.shares:
             return {}
-        there = self._session.processors
-        if not self._session.shed or demand.least > 1.01 * there:
-            least = f", and {demand.least:.2g} whatever is dropped" if self._session.shed else ""
+        if not self._may_shed(demand):
+            there = f"; there are {self._session.processors:g}"
+            if 0 < self.shed < 1:
+                lost = 1 - min(demand.shares.values())
+                there += f", and SHED lets {self.shed:.0%} of a stream go, not {lost:.0%}"
+            elif self.shed:
+                there = f", and {demand.least:.2g} whatever is dropped{there}"
             raise QueryError(
                 f'query "{self.name}" needs {demand.processors:.2g} processors at the rates that '
-                f"its streams declare{least}; there are {there:g}",
-                help="let rows be dropped with Session(shed=True), or give it more with "
+                f"its streams declare{there}",
+                help="let rows be dropped with SHED or Session(shed=True), or give it more with "
                 "Session(processors=…)",
             )
         return demand.shares

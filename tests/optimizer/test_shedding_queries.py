@@ -91,6 +91,26 @@ def test_what_is_shed_is_a_part_of_the_answer(folder: Path) -> None:
     assert shed == answer(query_of(made)), "the same again"
 
 
+def test_a_statement_may_allow_it(folder: Path) -> None:
+    made = session(folder, 10_000)
+    shed = query_of(made, f"{JOIN} SHED")
+    assert answer(shed) == answer(query_of(session(folder, 10_000, shed=True)))
+    lost = 1 - min(shed._shares().values())
+    more, less = (lost + each for each in (0.05, -0.05))
+    allowed = query_of(made, f"{JOIN} SHED AT MOST {100 * more:.1f} PERCENT")
+    assert allowed._shares() == shed._shares()
+    refused = query_of(made, f"{JOIN} SHED AT MOST {100 * less:.1f} PERCENT")
+    with pytest.raises(QueryError, match=f"SHED lets {less:.0%} of a stream go, not {lost:.0%}"):
+        refused.start(trigger="available_now")
+    assert refused.explain(costs=True).endswith("it cannot be started")
+
+
+def test_a_statement_knows_better_than_its_session(folder: Path) -> None:
+    query = query_of(session(folder, 10_000, shed=True), f"{JOIN} SHED AT MOST 1 PERCENT")
+    with pytest.raises(QueryError, match="SHED lets 1% of a stream go"):
+        query.start(trigger="available_now")
+
+
 def test_a_bounded_run_drops_nothing(folder: Path) -> None:
     """It takes as long as it takes."""
     whole = query_of(session(folder, 10)).run()

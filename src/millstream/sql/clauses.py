@@ -5,6 +5,7 @@ WINDOW([PARTITION BY c, …] ROWS n | ROWS UNBOUNDED [SLIDE m])
 WINDOW(RANGE MIN d, MAX d), WINDOW(ROWS MIN n, MAX m)
 GRANULARITY(d), GRANULARITY(COARSEST d, FINEST d)
 s [RANGE d SLIDE e], s [ROWS n], s [NOW], …              -- CQL's spelling of WINDOW(…)
+SHED [AT MOST p PERCENT]
 EMIT FINAL | EMIT CHANGES
 """
 
@@ -26,7 +27,7 @@ from millstream.sql.tokens import Cursor, Token, tokenize
 UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
 
 # Words that may follow a bare number where a unit could stand.
-_AFTER_A_DURATION = ("SLIDE", "UNIT", "DELAY", "IDLE", "VALID", "WITH")
+_AFTER_A_DURATION = ("SLIDE", "UNIT", "DELAY", "IDLE", "VALID", "WITH", "RETAIN", "IN")
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,39 @@ class Granularity:
 
 
 @dataclass(frozen=True)
+class AsOf:
+    """`AS OF t`: a number of raw time units, or the text of a TIMESTAMP."""
+
+    instant: int | str
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        if isinstance(self.instant, int):
+            return f"AS OF {self.instant}"
+        return f"AS OF TIMESTAMP '{self.instant}'"
+
+
+@dataclass(frozen=True)
 class Clauses:
     """What stands beside one reference in FROM."""
 
     window: Window | None = None
     granularity: Granularity | None = None
+    as_of: AsOf | None = None
 
     def __str__(self) -> str:
-        return " ".join(str(c) for c in (self.window, self.granularity) if c is not None)
+        each = (self.as_of, self.window, self.granularity)
+        return " ".join(str(c) for c in each if c is not None)
+
+
+@dataclass(frozen=True)
+class Shed:
+    """Where there is too much, so many percent of the rows of each stream may be dropped."""
+
+    most: Fraction = Fraction(100)
+
+    def __str__(self) -> str:
+        return "SHED" if self.most == 100 else f"SHED AT MOST {Duration(self.most, None)} PERCENT"
 
 
 def starts_window(cursor: Cursor) -> bool:
@@ -123,6 +149,10 @@ def starts_granularity(cursor: Cursor) -> bool:
 
 def starts_cql_window(cursor: Cursor) -> bool:
     return cursor.at("[")
+
+
+def starts_as_of(cursor: Cursor) -> bool:
+    return cursor.at("AS", "OF")
 
 
 class ClauseReader:
@@ -214,6 +244,42 @@ class ClauseReader:
             finest = self.duration()
         end = self.cursor.expect(")", "to close the granularity")
         return Granularity(finest, coarsest, start.to(end.span))
+
+    def as_of(self) -> AsOf:
+        start = self.cursor.advance().span
+        self.cursor.expect("OF")
+        instant = self._instant()
+        return AsOf(instant, start.to(self.cursor.tokens[self.cursor.position - 1].span))
+
+    def shed(self) -> Shed:
+        cursor = self.cursor
+        cursor.advance()
+        if not cursor.accept("AT"):
+            return Shed()
+        cursor.expect("MOST")
+        span = cursor.span
+        most = self._number("a number")
+        if not 0 < most <= 100:
+            raise ParseError("what may be dropped is more than 0 and at most 100 percent", span)
+        cursor.expect("PERCENT")
+        return Shed(most)
+
+    def _instant(self) -> int | str:
+        cursor, expected = self.cursor, "an instant: TIMESTAMP '…' or a number"
+        if cursor.at(":"):
+            value, described, span = self._parameter()
+            if isinstance(value, datetime.datetime | datetime.date):
+                return value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
+            if isinstance(value, int | str) and not isinstance(value, bool):
+                return value
+            raise ParseError(f"{described} is not an instant: {value!r}", span)
+        named = cursor.accept("TIMESTAMP") or cursor.accept("DATE")
+        if cursor.current is not None and cursor.current.kind is TokenType.STRING:
+            return cursor.advance().text
+        amount = self._number("the text of an instant" if named else expected)
+        if named or amount.denominator != 1:
+            cursor.fail(expected)
+        return int(amount)
 
     def duration(self, expected: str = "a duration") -> Duration:
         cursor = self.cursor

@@ -19,13 +19,16 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from millstream.errors import NotYetError, ParseError, Span
+from millstream.errors import ParseError, Span
 from millstream.sql.clauses import (
+    AsOf,
     ClauseReader,
     Clauses,
     Duration,
     Granularity,
+    Shed,
     Window,
+    starts_as_of,
     starts_cql_window,
     starts_granularity,
     starts_window,
@@ -47,11 +50,6 @@ from millstream.sql.tokens import Cursor, Token, tokenize
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 STREAM_FUNCTIONS = ("ISTREAM", "DSTREAM", "RSTREAM")
-
-_RESERVED = {
-    "RETAIN": "a retained history",
-    "SHED": "load shedding",
-}
 
 
 def parse(text: str, parameters: Mapping[str, object] | None = None) -> list[Statement]:
@@ -84,13 +82,6 @@ class _Statement:
         self.cursor = Cursor(tokens, len(text))
 
     def read(self) -> Statement:
-        for token in self.cursor.tokens:
-            if (what := _RESERVED.get(token.word)) is not None:
-                raise NotYetError(
-                    f"{token.word} is reserved for {what}, which is not built yet",
-                    token.span,
-                    f"quote the word where it is a name: `{token.text}`",
-                )
         if self.cursor.at("SELECT") or self.cursor.at("WITH") or self.cursor.at("("):
             return Select(self.query())
         reader = DefinitionReader(self.text, self.cursor, self.parameters, self.query)
@@ -103,13 +94,14 @@ class _Statement:
             self.cursor.fail("a query")
         whole = tokens[0].span.to(tokens[-1].span)
         tokens, emit, every, emit_span = _take_emit(tokens, self.parameters)
+        tokens, shed = _take_shed(tokens, self.parameters)
         lifted = _Lifter(self.text, tokens, self.parameters)
         lifted.run()
         tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens)
         _attach(tree, lifted.found)
         _complete_positions(tree, tokens)
         _mark_commas(tree, lifted.shape.references)
-        return Query(tree, emit, emit_span, whole, every)
+        return Query(tree, emit, emit_span, whole, every, shed)
 
 
 def _take_emit(
@@ -136,11 +128,29 @@ def _take_emit(
     return tokens[:-2], how.word, None, span
 
 
+def _take_shed(
+    tokens: Sequence[Token], parameters: Mapping[str, object]
+) -> tuple[Sequence[Token], Shed | None]:
+    """Split `SHED` and what follows it off a query: the word is reserved, and stands at its end."""
+    place = next((i for i, token in enumerate(tokens) if token.word == "SHED"), None)
+    if place is None:
+        return tokens, None
+    cursor = Cursor(tokens[place:], tokens[-1].span.end)
+    shed = ClauseReader(cursor, parameters).shed()
+    if cursor.current is not None or not place:
+        raise ParseError(
+            "SHED stands at the end of the statement, before EMIT",
+            tokens[place].span,
+            f"quote the word where it is a name: `{tokens[place].text}`",
+        )
+    return tokens[:place], shed
+
+
 @dataclass(frozen=True)
 class _Found:
     """A clause and the place in the blanked text that tells whose it is."""
 
-    clause: Window | Granularity
+    clause: Window | Granularity | AsOf
     anchor: int
     invented: bool  # the anchor is an alias that the lifter wrote into the blanked room
 
@@ -172,14 +182,10 @@ class _Lifter:
     def run(self) -> None:
         self._escape_doubled_quotes()
         previous: Token | None = None
-        while (token := self.cursor.current) is not None:
+        while self.cursor.current is not None:
             if self.shape.in_from and previous is not None and self._at_clause():
                 self._lift(previous)
                 continue
-            if self.shape.in_from and self.cursor.at("AS", "OF"):
-                raise NotYetError(
-                    "AS OF is reserved for past answers, which are not built yet", token.span
-                )
             self.shape.step(self.cursor.position)
             previous = self.cursor.advance()
         self.shape.end()
@@ -193,7 +199,8 @@ class _Lifter:
 
     def _at_clause(self) -> bool:
         cursor = self.cursor
-        return starts_window(cursor) or starts_granularity(cursor) or starts_cql_window(cursor)
+        starts = (starts_window, starts_granularity, starts_cql_window, starts_as_of)
+        return any(starts_one(cursor) for starts_one in starts)
 
     def _lift(self, previous: Token) -> None:
         """Take out all clauses that stand here; they belong to the reference before them."""
@@ -231,7 +238,9 @@ class _Lifter:
         named = before.word in ("AS", ")", "]") or _names_something(before)
         return alias if _names_something(alias) and named else None
 
-    def _clause(self) -> Window | Granularity:
+    def _clause(self) -> Window | Granularity | AsOf:
+        if starts_as_of(self.cursor):
+            return self.reader.as_of()
         if starts_granularity(self.cursor):
             return self.reader.granularity()
         if starts_window(self.cursor):
@@ -357,13 +366,19 @@ def _attach(tree: exp.Expression, found: Sequence[_Found]) -> None:
         reference = references.get(item.anchor)
         if reference is None:
             raise ParseError(
-                "a window or granularity belongs to a stream or a subquery in FROM",
+                f"{_what(item.clause)} in FROM",
                 item.clause.span,
             )
         attach_clauses(reference, _merged(clauses_of(reference), item.clause))
     for item in found:
         if item.invented:
             references[item.anchor].set("alias", None)
+
+
+def _what(clause: Window | Granularity | AsOf) -> str:
+    if isinstance(clause, AsOf):
+        return "AS OF belongs to a view"
+    return "a window or granularity belongs to a stream or a subquery"
 
 
 def _reference_named_by(identifier: exp.Identifier) -> exp.Expression | None:
@@ -379,7 +394,11 @@ def _reference_named_by(identifier: exp.Identifier) -> exp.Expression | None:
     return None
 
 
-def _merged(clauses: Clauses, clause: Window | Granularity) -> Clauses:
+def _merged(clauses: Clauses, clause: Window | Granularity | AsOf) -> Clauses:
+    if isinstance(clause, AsOf):
+        if clauses.as_of is not None:
+            raise ParseError("a view is read AS OF one instant", clause.span)
+        return replace(clauses, as_of=clause)
     if isinstance(clause, Window):
         if clauses.window is not None:
             raise ParseError(
