@@ -56,6 +56,7 @@ from millstream.kept_answers import KeptAnswers
 from millstream.listings import queries_table, streams_table
 from millstream.local.clock import Clock
 from millstream.local.inbox import CAPACITY
+from millstream.local.outside_tables import OutsideTable
 from millstream.local.sources import Feed, Reader
 from millstream.local.tables import HeldTable
 from millstream.logical.evaluate import UserAggregate, UserFunction
@@ -303,8 +304,9 @@ class Session:
         return handle
 
     def _add_table(self, table: Table, span: Span | None = None) -> TableHandle:
+        self.catalog.check_free(table.name, span)
+        held = HeldTable(table) if table.connector is None else OutsideTable(table)
         self.catalog.add_stream(table, span)
-        held = HeldTable(table)
         self._origins.hold(table.name, held)
         return TableHandle(held)
 

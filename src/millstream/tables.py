@@ -35,6 +35,11 @@ class TableHandle:
     def __repr__(self) -> str:
         return f"<Table {self.name}: {len(self)} rows>"
 
+    @property
+    def trouble(self) -> str | None:
+        """Why a table elsewhere cannot be read at present; what was read last holds on."""
+        return None if self._held.trouble is None else self._held.trouble.message
+
     def rows(self) -> pa.Table:
         """What it has, all changes applied."""
         return self._held.rows()

@@ -93,6 +93,11 @@ class Input(ABC):
         """Tell of rows that were found late or bad elsewhere than here."""
 
     @property
+    def trouble(self) -> str | None:
+        """Why it cannot be read at present, if that is so."""
+        return None
+
+    @property
     def patience(self) -> int | None:
         """For how many microseconds the source may be silent before nobody waits for it."""
         if self.stream.idle is None or self.stream.domain.microseconds is None:

@@ -31,7 +31,8 @@ class OperatorMetrics:
 @dataclass(frozen=True)
 class SourceMetrics:
     """`rows` are all that came, the late ones and those that could not be read among them; `queued`
-    have come and are not taken yet; `held` wait for the frontier, to go on in order."""
+    have come and are not taken yet; `held` wait for the frontier, to go on in order. `trouble` says
+    why a table cannot be read at present, while what was read last still holds."""
 
     stream: str
     rows: int
@@ -41,6 +42,7 @@ class SourceMetrics:
     held: int
     idle: bool
     frontier: Instant | None
+    trouble: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,4 +99,5 @@ def source_metrics(input: Input, domain: TimeDomain) -> SourceMetrics:
         input.held,
         input.idle,
         instant(input.frontier, domain),
+        input.trouble,
     )

@@ -16,6 +16,7 @@ import pyarrow as pa
 from millstream.catalog import Changes, Stream, Table
 from millstream.checkpoint.spool import Spool
 from millstream.connectors.tables.comparing import net_changes
+from millstream.connectors.tables.table_source import TableTrouble
 from millstream.errors import DataError, QueryError
 from millstream.instants import chronon, shown
 from millstream.local.graph import Graph, Vertex
@@ -30,6 +31,8 @@ from millstream.records import Checked, Records
 
 class HeldTable:
     """A table in memory. `domain` is that of the times that its changes have named."""
+
+    trouble: TableTrouble | None = None  # why it cannot be read at present
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -153,6 +156,9 @@ class HeldTable:
     def records(self) -> Records:
         """All its versions, as changes in order of time; rows with their own interval as they
         are."""
+        return self._versions()
+
+    def _versions(self) -> Records:
         with self._lock:
             if self._history is not None:
                 return joined(self._history).in_order()
@@ -181,7 +187,7 @@ class HeldTable:
         with self._lock:
             known = inlet.known if isinstance(inlet, TableInlet) else None
             if known is None:
-                first = self.records()
+                first = self._versions()
             else:
                 columns, counts = self._contents.rows()
                 now = Records(columns, *_always(len(counts)), counts)
@@ -222,7 +228,12 @@ class TableInput(QueuedInput):
     def __init__(self, vertices: list[Vertex], origin: HeldTable, inlet: Inlet) -> None:
         super().__init__(vertices, origin, inlet)
         self.table = origin.table
+        self._origin = origin
         self.latest = NEVER  # when the last change took effect
+
+    @property
+    def trouble(self) -> str | None:
+        return None if self._origin.trouble is None else self._origin.trouble.message
 
     @property
     def is_fixed(self) -> bool:

@@ -1,0 +1,70 @@
+"""Tables that live elsewhere, followed as long as a query reads them."""
+
+from __future__ import annotations
+
+import threading
+
+from millstream.catalog import Table
+from millstream.connectors.tables.registry import table_source
+from millstream.connectors.tables.table_source import TableSource, TableTrouble
+from millstream.local.inbox import Inlet
+from millstream.local.tables import HeldTable
+from millstream.records import Records, records_of
+
+
+class OutsideTable(HeldTable):
+    """What was last read of it holds until something else is read; `trouble` says why that is not
+    possible at present."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._source: TableSource | None = None  # while a query reads
+        self._using = threading.Lock()  # one begins or ends to follow at a time
+        table_source(table)  # so that a declaration that cannot be is told at once
+
+    def records(self) -> Records:
+        with self._using:
+            if self._source is None:
+                source = table_source(self.table)
+                try:
+                    self._read(source)
+                finally:
+                    source.close()
+        return self._versions()
+
+    def _read(self, source: TableSource) -> None:
+        self.become(records_of(self.table, source.contents()))
+        self.trouble = None
+
+    def attach(self, inlet: Inlet, received: int) -> int:
+        with self._using:
+            if self._source is None:
+                source = table_source(self.table)
+                try:
+                    self._read(source)
+                except BaseException:
+                    source.close()
+                    raise
+                self._source = source
+                name = f"millstream table {self.table.name}"
+                thread = threading.Thread(target=self._follow, args=[source], name=name)
+                thread.daemon = True
+                thread.start()
+            return super().attach(inlet, received)
+
+    def detach(self, inlet: Inlet) -> None:
+        with self._using:
+            super().detach(inlet)
+            if not self._readers and self._source is not None:
+                self._source.close()
+                self._source = None
+
+    def _follow(self, source: TableSource) -> None:
+        for event in source.changes():
+            if source is not self._source:
+                return
+            if isinstance(event, TableTrouble):
+                self.trouble = event
+            else:
+                self.change(records_of(self.table, event.rows), event.weight)
+                self.trouble = None
