@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from millstream.local.sources import Feed, Heartbeat
     from millstream.query import Query
     from millstream.session import MillstreamWarning, Session
+    from millstream.views import View
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "QueryError",
     "Running",
     "Session",
+    "View",
     "sink",
 ]
 
@@ -48,6 +50,7 @@ _LAZY = {
     "Query": ("millstream.query", "Query"),
     "Running": ("millstream.local.running", "Running"),
     "Session": ("millstream.session", "Session"),
+    "View": ("millstream.views", "View"),
     "sink": ("millstream.local.sinks", "named_sink"),
 }
 

@@ -501,7 +501,7 @@ class Session:
         parameters: Mapping[str, object],
     ) -> Query:
         if isinstance(statement, syntax.Select) and is_pull(statement.query, self.catalog):
-            return self._registered(pull_query(self, statement, parameters))
+            return pull_query(self, statement, parameters)
         bound = bind_query(statement.query, self.catalog, parameters, self.strict)
         _warn(bound.warnings, text, file)
         entry = RegisteredQuery(

@@ -12,11 +12,11 @@ from enum import Enum
 
 from millstream.logical import plan as logical
 from millstream.logical.analysis import granule, lives_one_instant
-from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import Column, operands
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan, Schema
 from millstream.logical.time import INFINITY
 from millstream.optimizer.conditions import can_fail, join_keys
+from millstream.optimizer.facts.sharing import Nodes
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate, Last
 from millstream.physical.operators.changes import Changes
@@ -61,8 +61,9 @@ class Choices:
 
 
 def choose(plan: Plan, emit: str = "FINAL", choices: Choices | None = None) -> PhysicalPlan:
-    """The plan of a query that emits its answer FINAL, as CHANGES, or as a whole EVERY so often; or,
-    for internal use, as the ELEMENTS that its last operator gives."""
+    """The plan of a query that emits its answer FINAL, as CHANGES, or as a whole EVERY so often;
+    or, for internal use, as the ELEMENTS that its last operator gives."""
+    plan = Nodes().plan(plan)
     begins = frozenset(source.stream for source in logical.beginners(plan))
     chosen = _Chooser(choices or Choices(), begins).node(plan)
     if emit == "ELEMENTS":
@@ -97,21 +98,12 @@ class _Chooser:
     def __init__(self, choices: Choices, begins: frozenset[str]) -> None:
         self._choices = choices
         self._begins = begins  # the streams whose first row may be where time begins
-        self._chosen: dict[Plan | int, PhysicalPlan] = {}
-        self._known: dict[int, bool] = {}
+        self._chosen: dict[int, PhysicalPlan] = {}
 
     def node(self, plan: Plan) -> PhysicalPlan:
-        # Two draws of a random number are equal only if they are one and the same.
-        key = plan if self._is_deterministic(plan) else id(plan)
-        if key not in self._chosen:
-            self._chosen[key] = self._formed(plan, self._operator(plan))
-        return self._chosen[key]
-
-    def _is_deterministic(self, plan: Plan) -> bool:
-        if id(plan) not in self._known:
-            own = all(map(is_deterministic, logical.expressions(plan)))
-            self._known[id(plan)] = own and all(map(self._is_deterministic, plan.inputs))
-        return self._known[id(plan)]
+        if id(plan) not in self._chosen:
+            self._chosen[id(plan)] = self._formed(plan, self._operator(plan))
+        return self._chosen[id(plan)]
 
     def _formed(self, plan: Plan, chosen: PhysicalPlan) -> PhysicalPlan:
         """The operator's output in the form that the approach asks for."""

@@ -111,9 +111,22 @@ class AsOf:
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        if isinstance(self.instant, int):
-            return f"AS OF {self.instant}"
-        return f"AS OF TIMESTAMP '{self.instant}'"
+        return f"AS OF {_instant_text(self.instant)}"
+
+
+@dataclass(frozen=True)
+class EffectiveAt:
+    """`EFFECTIVE AT t`: when a change of a table takes effect."""
+
+    instant: int | str
+    span: Span | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"EFFECTIVE AT {_instant_text(self.instant)}"
+
+
+def _instant_text(instant: int | str) -> str:
+    return str(instant) if isinstance(instant, int) else f"TIMESTAMP '{instant}'"
 
 
 @dataclass(frozen=True)
@@ -248,7 +261,7 @@ class ClauseReader:
     def as_of(self) -> AsOf:
         start = self.cursor.advance().span
         self.cursor.expect("OF")
-        instant = self._instant()
+        instant = self.instant()
         return AsOf(instant, start.to(self.cursor.tokens[self.cursor.position - 1].span))
 
     def shed(self) -> Shed:
@@ -264,7 +277,8 @@ class ClauseReader:
         cursor.expect("PERCENT")
         return Shed(most)
 
-    def _instant(self) -> int | str:
+    def instant(self) -> int | str:
+        """A number of raw time units, or the text of a TIMESTAMP."""
         cursor, expected = self.cursor, "an instant: TIMESTAMP '…' or a number"
         if cursor.at(":"):
             value, described, span = self._parameter()

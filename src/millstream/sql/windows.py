@@ -54,6 +54,8 @@ def apply_clauses(
 ) -> Plan:
     """`plan` under the window and the granularity that stand beside it in FROM; `names` are those
     that it may be called by."""
+    if clauses.as_of is not None:
+        raise BindError(f"AS OF reads a view, not {described}", clauses.as_of.span)
     if clauses.window is not None:
         for column in clauses.window.partition:
             table = column.table if isinstance(column, QualifiedName) else None

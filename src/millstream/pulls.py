@@ -1,0 +1,156 @@
+"""Pull queries: `run` answers once, from the rows that views and tables keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.catalog import RegisteredQuery
+from millstream.errors import Diagnostic, MillstreamError, QueryError
+from millstream.local import bounded
+from millstream.local.answers import snapshot_table
+from millstream.logical.plan import Plan, SortKey
+from millstream.logical.text import plan_json, plan_text
+from millstream.logical.time import INFINITY
+from millstream.optimizer.choice import choose
+from millstream.optimizer.optimize import optimize
+from millstream.physical.arrays import single
+from millstream.physical.batch import Batch, Ints
+from millstream.physical.ordering import order_words
+from millstream.query import Query
+from millstream.records import Records
+from millstream.sql.binder import bind_query
+from millstream.sql.pulls import Pull, Read, bind_pull, place_of
+from millstream.sql.relations import with_time
+from millstream.sql.statements import Select
+
+if TYPE_CHECKING:
+    from millstream.local.running import Running
+    from millstream.physical.operator import PhysicalPlan
+    from millstream.session import Session
+
+
+class PullQuery(Query):
+    """What a SELECT over views and tables alone gives. `run` answers from what they keep, all read
+    at one moment: each view as it stands at its own frontier. A question is not registered: only
+    `start` does that, and runs the query for ever, with the queries of the views in their place;
+    `refusal` is why that cannot be."""
+
+    def __init__(
+        self,
+        session: Session,
+        entry: RegisteredQuery,
+        warnings: tuple[Diagnostic, ...],
+        pull: Pull,
+        refusal: MillstreamError | None,
+    ) -> None:
+        super().__init__(session, entry, "FINAL", warnings)
+        self.pull = pull
+        self._refusal = refusal
+
+    def _answer(self) -> pa.Table:
+        """The rows, in the order that the query asks for, else by their columns."""
+        inputs = read_at_once(self._session, self.pull.reads)
+        table = self._rows(self._kept_plan, inputs)
+        if self.pull.keys:
+            table = table.take(pa.array(sorted_by(self.pull.keys, self.pull.plan, table)))
+        return table.slice(0, self.pull.limit).select(range(self.pull.width))
+
+    @property
+    def _kept_plan(self) -> PhysicalPlan:
+        plan = self.pull.plan
+        return choose(optimize(plan) if self._session.optimize else plan, "ELEMENTS")
+
+    def _rows(self, plan: PhysicalPlan, inputs: Mapping[str, Records]) -> pa.Table:
+        """The answer over relations that are constant: its snapshot at any instant."""
+        context = self._context()
+        context.beginning = 0  # also where no relation has a row
+        batch = bounded.answer(plan, context, inputs)
+        self._note_errors(context.errors)
+        batch = batch.where((batch.start <= 0) & (batch.end > 0))
+        return snapshot_table(self.pull.plan.schema, batch)
+
+    @property
+    def schema(self) -> pa.Schema:
+        fields = self.pull.plan.schema[: self.pull.width]
+        return pa.schema([(field.name, field.type) for field in fields])
+
+    def start(self, *arguments: object, **options: object) -> Running:
+        """Let it run for ever, as any other query."""
+        if self._refusal is not None:
+            told = self._refusal.diagnostic
+            raise QueryError(f"the query can only be asked once: {told.message}", help=told.help)
+        self._be_registered()
+        return super().start(*arguments, **options)  # type: ignore[arg-type]
+
+    def named(self, name: str) -> Query:
+        self._be_registered()
+        return super().named(name)
+
+    def _be_registered(self) -> None:
+        if self._session.queries.get(self.name) is not self:
+            self._entry.name = self._session.catalog.new_query_name()
+            self._session._registered(self)
+
+    def _check_registered(self) -> None:
+        """It need not be."""
+
+    def explain(
+        self,
+        format: str = "text",
+        costs: bool = False,
+        *,
+        physical: bool = False,
+        verbose: bool = False,
+    ) -> str:
+        """The plan over what is kept; `costs` and `verbose` have nothing to add."""
+        from millstream.physical.text import physical_text
+
+        if format == "json":
+            return json.dumps(plan_json(self.pull.plan), indent=2, ensure_ascii=False)
+        told = [plan_text(self.pull.plan)]
+        if physical:
+            told.append(physical_text(self._kept_plan, self.pull.plan.domain))
+        return "\n\n".join(told)
+
+
+def pull_query(session: Session, statement: Select, parameters: Mapping[str, object]) -> PullQuery:
+    """The query of a statement that `is_pull`."""
+    pull = bind_pull(statement.query, session.catalog, parameters)
+    entry = RegisteredQuery("pull", pull.plan, str(statement), frozenset())
+    try:
+        bound = bind_query(statement.query, session.catalog, parameters, session.strict)
+    except MillstreamError as error:
+        return PullQuery(session, entry, (), pull, error)
+    entry.plan, entry.depends_on = with_time(bound.plan), bound.depends_on
+    return PullQuery(session, entry, bound.warnings, pull, None)
+
+
+def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:
+    """The places of the rows in the order of the keys."""
+    words: list[Ints] = []
+    for key in keys:
+        column = single(table.column(place_of(key, plan)))
+        *nulls, values = order_words(column)
+        words += [null if key.nulls_first else -null for null in nulls]
+        words.append(~values if key.descending else values)
+    return np.lexsort(words[::-1])
+
+
+def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Records]:
+    """The rows of all that is read, at one moment."""
+    views = {read.name: session._kept.reader(read) for read in reads.values()}
+    with ExitStack() as locks:
+        for _, view in sorted(views.items()):
+            locks.enter_context(view.lock)
+        return {source: _records(views[read.name].read(read)) for source, read in reads.items()}
+
+
+def _records(rows: Batch) -> Records:
+    start, end = np.zeros(len(rows), np.int64), np.full(len(rows), INFINITY)
+    return Records(list(rows.columns), start, end, rows.weight)

@@ -1,0 +1,182 @@
+"""Pull queries: over views and tables alone, answered once from the rows that are kept.
+
+Plain SQL, whose relations are constant: each view stands at its frontier, or is read `AS OF t`;
+`HISTORY(view)` is what it retains, with valid_from and valid_to as columns like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from millstream.catalog import Catalog, DerivedStream, Stream, Table
+from millstream.errors import BindError, QueryError, Span
+from millstream.instants import chronon
+from millstream.logical.expressions import Column
+from millstream.logical.plan import Field, Lifetime, Map, Plan, SortKey, Source, TopN
+from millstream.logical.time import RAW_TIME, TimeDomain
+from millstream.sql.binder import StatementBinder
+from millstream.sql.clauses import AsOf
+from millstream.sql.ordering import limit_of
+from millstream.sql.scope import name_of
+from millstream.sql.statements import Query, clauses_of
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a query reads: a view or a table as it stands, as it was, or all that it was."""
+
+    entry: Stream | DerivedStream
+    at: int | None = None
+    history: bool = False
+
+    def __str__(self) -> str:
+        if self.history:
+            return f"HISTORY({self.name})"
+        return self.name if self.at is None else f"{self.name} AS OF {self.at}"
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A plan over what is read, by the names of its sources. The rows come in the order of `keys`,
+    the first `limit` of them, and have the first `width` columns of the plan."""
+
+    plan: Plan
+    reads: Mapping[str, Read]
+    keys: tuple[SortKey, ...]
+    limit: int | None
+    width: int
+
+
+def is_pull(query: Query, catalog: Catalog) -> bool:
+    """Whether a query reads nothing but views and tables, and asks for nothing that only a started
+    query can give; or for something that no started query can."""
+    references = [node for node in query.tree.find_all(exp.Table) if not _is_of_with(node)]
+    if any(_is_history(node) or clauses_of(node).as_of for node in references):
+        return True
+    return (
+        query.emit is None
+        and bool(references)
+        and all(_is_kept_reference(node, catalog) for node in references)
+    )
+
+
+def _is_of_with(node: exp.Table) -> bool:
+    """Whether the reference is to a query in WITH."""
+    root = node.root()
+    return any(node.name.lower() == cte.alias.lower() for cte in root.find_all(exp.CTE))
+
+
+def _is_history(node: exp.Table) -> bool:
+    return isinstance(node.this, exp.Anonymous) and node.this.name.upper() == "HISTORY"
+
+
+def _is_kept_reference(node: exp.Table, catalog: Catalog) -> bool:
+    if not isinstance(node.this, exp.Identifier) or str(clauses_of(node)):
+        return False
+    entry = catalog.find_stream(name_of(node.this))
+    return entry is not None and is_kept(entry)
+
+
+def is_kept(entry: Stream | DerivedStream) -> bool:
+    return entry.kind == "view" or isinstance(entry, Table)
+
+
+def bind_pull(query: Query, catalog: Catalog, parameters: Mapping[str, object]) -> Pull:
+    """The plan, and the order of the rows, which a set of rows does not have."""
+    if query.emit is not None:
+        raise BindError(
+            "a query with AS OF or HISTORY is answered once",
+            query.emit_span,
+            "leave EMIT out",
+        )
+    statement = PullBinder(catalog, parameters)
+    tree, limited = _ordered(query.tree)
+    plan = statement.query(tree, None, {})
+    width = len(plan.schema)
+    if tree.args.get("order") is None:
+        return Pull(plan, statement.reads, (), None, width)
+    top = plan.input if isinstance(plan, Map) else plan
+    assert isinstance(top, TopN)
+    limit = limit_of(tree, parameters) if limited else None
+    return Pull(top.input, statement.reads, top.order, limit, width)
+
+
+def _ordered(tree: exp.Expression) -> tuple[exp.Expression, bool]:
+    """The query with both ORDER BY and LIMIT, if it has one of them; whether LIMIT was written.
+    Rows that are to be in no order are given by their columns, from left to right."""
+    order, limit = tree.args.get("order"), tree.args.get("limit")
+    if (order is None) == (limit is None):
+        return tree, limit is not None
+    tree = tree.copy()
+    if order is None:
+        first = exp.Ordered(this=exp.Literal.number(1), nulls_first=True)
+        tree.set("order", exp.Order(expressions=[first]))
+    else:
+        tree.set("limit", exp.Limit(expression=exp.Literal.number(1)))
+    return tree, limit is not None
+
+
+class PullBinder(StatementBinder):
+    """Views and tables are what is kept of them."""
+
+    def __init__(self, catalog: Catalog, parameters: Mapping[str, object]) -> None:
+        super().__init__(catalog, parameters)
+        self.reads: dict[str, Read] = {}
+
+    def kept(
+        self, entry: Stream | DerivedStream, as_of: AsOf | None, span: Span | None
+    ) -> Plan | None:
+        if not is_kept(entry):
+            raise BindError(
+                f'{entry.kind} "{entry.name}" is not kept, and AS OF and HISTORY read what is',
+                span,
+                "make a materialized view of it, and read that",
+            )
+        at = None if as_of is None else _instant(entry, as_of)
+        return self._source(Read(entry, at), entry.columns, span)
+
+    def history(self, entry: Stream | DerivedStream, span: Span | None) -> Plan:
+        time = _domain(entry).type
+        times = (Field("valid_from", time, nullable=False), Field("valid_to", time, nullable=False))
+        return self._source(Read(entry, history=True), (*entry.columns, *times), span)
+
+    def _source(self, read: Read, columns: tuple[Field, ...], span: Span | None) -> Plan:
+        self.reads[str(read)] = read
+        self.note_use(read.name, RAW_TIME, span)  # rows that are always there have no time
+        columns = tuple(replace(column, qualifier="") for column in columns)
+        alias = self.fresh(read.name)
+        source = Source(str(read), alias, columns, RAW_TIME, Lifetime.ALWAYS, numbered=False)
+        return replace(source, relation=True)
+
+
+def _domain(entry: Stream | DerivedStream) -> TimeDomain:
+    return entry.domain if isinstance(entry, Stream) else entry.plan.domain
+
+
+def _instant(entry: Stream | DerivedStream, as_of: AsOf) -> int:
+    if isinstance(entry, Table):
+        raise BindError(
+            f'table "{entry.name}" is as it is: AS OF reads views',
+            as_of.span,
+            "make a materialized view of it with RETAIN d",
+        )
+    try:
+        return chronon(as_of.instant, _domain(entry))
+    except QueryError as error:
+        raise BindError(error.diagnostic.message, as_of.span, _INSTANTS) from None
+
+
+_INSTANTS = "write AS OF TIMESTAMP '…' on TIMESTAMP time, else AS OF a number"
+
+
+def place_of(key: SortKey, plan: Plan) -> int:
+    """The column that a sort key names."""
+    assert isinstance(key.expression, Column)
+    return [field.key for field in plan.schema].index(key.expression.key)

@@ -1,0 +1,176 @@
+"""Pull queries: plain SQL over what views keep; DuckDB is the judge."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+from bids import Auction, bids
+
+import millstream as ms
+
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
+
+LATEST = "SELECT item, price, rate FROM Bid WINDOW(RANGE 25)"
+TOTALS = "SELECT item, COUNT(*) AS n, SUM(price) AS total FROM Bid WINDOW(RANGE 40) GROUP BY item"
+
+QUERIES = [
+    "SELECT * FROM latest",
+    "SELECT item, price * 2 AS twice FROM latest WHERE price > 20",
+    "SELECT COUNT(*) AS n, SUM(price) AS s, MAX(rate) AS m FROM latest",
+    "SELECT item, COUNT(*) AS n FROM latest GROUP BY item HAVING COUNT(*) > 1",
+    "SELECT DISTINCT item FROM latest",
+    "SELECT l.item, l.price, t.total FROM latest l JOIN totals t ON l.item = t.item",
+    "SELECT t.item, l.price FROM totals t LEFT JOIN latest l ON l.item = t.item AND l.price > 30",
+    "SELECT item FROM latest EXCEPT SELECT item FROM totals WHERE n > 5",
+    "SELECT item, price FROM latest UNION ALL SELECT item, total FROM totals",
+    "SELECT item, price FROM latest WHERE price = (SELECT MAX(price) FROM latest)",
+    "SELECT item FROM totals t WHERE EXISTS (SELECT 1 FROM latest l WHERE l.item = t.item)",
+    "SELECT item FROM latest WHERE item NOT IN (SELECT item FROM totals WHERE item IS NOT NULL)",
+    "WITH x AS (SELECT item, price FROM latest WHERE price > 5) SELECT COUNT(*) AS n FROM x",
+    "SELECT s.n FROM (SELECT item, COUNT(*) AS n FROM latest GROUP BY item) s WHERE s.n > 1",
+    "SELECT a.item, b.item AS other FROM totals a, totals b WHERE a.total < b.total",
+    "SELECT COUNT(*) AS n FROM latest WHERE price > 1000",
+    "SELECT CASE WHEN price > 25 THEN 'high' END AS c, COUNT(*) AS n FROM latest GROUP BY 1",
+]
+
+ORDERED = [
+    "SELECT item, price FROM latest ORDER BY price DESC, item NULLS FIRST",
+    "SELECT item, price FROM latest ORDER BY price, item NULLS LAST LIMIT 4",
+    "SELECT item FROM latest ORDER BY price * 3 DESC, rate NULLS FIRST, item NULLS FIRST LIMIT 5",
+    "SELECT DISTINCT item FROM latest ORDER BY item DESC NULLS LAST",
+    "SELECT item, SUM(price) AS s FROM latest GROUP BY item ORDER BY s DESC LIMIT 2",
+    "SELECT item AS x FROM latest UNION SELECT item FROM totals ORDER BY x NULLS FIRST",
+    "SELECT rate FROM latest ORDER BY rate DESC NULLS LAST",
+]
+
+
+@pytest.fixture(scope="module")
+def auction() -> Iterator[Auction]:
+    made = Auction()
+    views = [made.view(LATEST, name="latest"), made.view(TOTALS, "RETAIN 60", name="totals")]
+    rows = bids(150, seed=5)
+    made.send(rows)
+    for view in views:
+        view.as_of(rows[-1]["t"] - 1, timeout=60)
+    yield made
+    for view in views:
+        view.stop()
+
+
+def judged(auction: Auction, query: str) -> list[tuple[object, ...]]:
+    connection = duckdb.connect()
+    for name, view in auction.session.views.items():
+        connection.register(name, view.table())
+    return connection.execute(query).fetchall()
+
+
+def answer(table: pa.Table) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_any_query_over_views(auction: Auction, query: str) -> None:
+    table = auction.session.sql(query).run()
+    assert sorted(map(repr, answer(table))) == sorted(map(repr, judged(auction, query)))
+    assert not {"valid_from", "valid_to"} & {*table.column_names}
+
+
+@pytest.mark.parametrize("query", ORDERED)
+def test_rows_come_in_the_order_that_is_asked_for(auction: Auction, query: str) -> None:
+    assert answer(auction.session.sql(query).run()) == judged(auction, query)
+
+
+def test_without_an_order_rows_come_by_their_columns(auction: Auction) -> None:
+    everything = answer(auction.session.sql("SELECT price, item FROM latest").run())
+    assert [row[0] for row in everything] == sorted(row[0] for row in everything)
+    assert (
+        answer(auction.session.sql("SELECT price, item FROM latest LIMIT 3").run())
+        == (everything[:3])
+    )
+
+
+def test_as_of_and_history(auction: Auction) -> None:
+    session = auction.session
+    last = int(auction.sent[-1]["t"]) - 1
+    past, now = (
+        session.sql(f"SELECT item, total FROM totals AS OF {at}").run() for at in (last - 40, last)
+    )
+    asked = auction.once("SELECT item, total FROM (" + TOTALS + ") s")
+    assert past.equals(asked.snapshot(last - 40))
+    assert now.equals(asked.snapshot(last))
+    grown = session.sql(
+        "SELECT t.item, t.total - p.total AS more FROM totals AS OF :at p JOIN totals t "
+        "ON t.item = p.item",
+        at=last - 40,
+    )
+    before, after = (dict(answer(table)) for table in (past, now))
+    assert dict(answer(grown.run())) == {
+        item: after[item] - before[item]  # type: ignore[operator]
+        for item in before
+        if item in after and item is not None
+    }
+    connection = duckdb.connect()
+    connection.register("history", session.views["totals"].history())
+    judge = "SELECT item, MAX(total), COUNT(*) FROM history GROUP BY item"
+    most = connection.execute(judge).fetchall()
+    query = "SELECT item, MAX(total) AS m, COUNT(*) AS n FROM HISTORY(totals) GROUP BY item"
+    assert sorted(map(repr, answer(session.sql(query).run()))) == sorted(map(repr, most))
+    two = f"SELECT COUNT(*) AS n FROM totals AS OF {last} a, totals AS OF {last - 1} b, totals c"
+    assert answer(session.sql(two).run()) == [(len(after) ** 2 * len(before),)]
+
+
+def test_rows_that_cannot_be_evaluated(auction: Auction) -> None:
+    query = auction.session.sql("SELECT item, 100 / (price - price) AS x FROM latest")
+    assert query.run().num_rows == 0
+    assert "division by zero" in query.errors[0][1]
+
+
+def test_views_of_different_times_can_meet() -> None:
+    session = ms.Session(engine="local")
+    numbers = session.feed("Numbers", {"t": "BIGINT", "k": "INT"}, time="t")
+    moments = session.feed("Moments", {"ts": "TIMESTAMP", "k": "INT"}, time="ts")
+    a = session.sql("CREATE MATERIALIZED VIEW a AS SELECT k FROM Numbers WINDOW(RANGE 10)")
+    b = session.sql(
+        "CREATE MATERIALIZED VIEW b AS SELECT k FROM Moments WINDOW(RANGE 1 DAY) RETAIN 1 DAY"
+    )
+    numbers.send([{"t": 1, "k": 1}, {"t": 3, "k": 2}])
+    day = datetime.datetime(2026, 11, 16)
+    moments.send([{"ts": day, "k": 2}, {"ts": day + datetime.timedelta(hours=2), "k": 3}])
+    a.as_of(2, timeout=30)
+    b.as_of("2026-11-16 01:00:00", timeout=30)
+    both = session.sql("SELECT a.k AS ka, b.k AS kb FROM a, b")
+    assert both.run().to_pylist() == [{"ka": 1, "kb": 2}]
+    with pytest.raises(ms.QueryError, match=r"can only be asked once: .* different times"):
+        both.start()
+    past = "SELECT k FROM b AS OF TIMESTAMP '2026-11-16 01:30:00'"
+    assert session.sql(past).run().to_pylist() == [{"k": 2}]
+    assert session.sql("SELECT k FROM b AS OF :d", d=day).run().to_pylist() == [{"k": 2}]
+    history = session.sql("SELECT k, valid_from, valid_to FROM HISTORY(b)").run()
+    assert history["valid_from"].to_pylist() == [day]
+    assert history["valid_to"].to_pylist()[0].year == 9999
+    for view in (a, b):
+        view.stop()
+
+
+def test_a_query_that_needs_time_is_none(auction: Auction) -> None:
+    session = auction.session
+    windowed = "SELECT n FROM totals GRANULARITY(5)"
+    for text in ("SELECT n FROM totals EMIT CHANGES", windowed, "SELECT * FROM ISTREAM(totals)"):
+        assert not hasattr(session.sql(text), "pull"), text
+    assert hasattr(session.sql("SELECT n FROM totals"), "pull")
+
+
+def test_explain_tells_what_is_read(auction: Auction) -> None:
+    query = auction.session.sql("SELECT n FROM totals AS OF 3 WHERE n > 2 ORDER BY n")
+    assert query.schema == pa.schema([("n", pa.int64())])
+    logical, physical = query.explain(physical=True).split("\n\n")
+    assert logical.splitlines()[-1].strip() == "Source stream=`totals AS OF 3` as=totals"
+    assert physical == (
+        "Map columns=[totals.n] pattern=MONOTONIC emits=[+]\n"
+        "  Filter where=totals.n > 2 pattern=MONOTONIC emits=[+]\n"
+        "    Source stream=`totals AS OF 3` as=totals pattern=MONOTONIC emits=[+]"
+    )
