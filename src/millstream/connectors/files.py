@@ -23,6 +23,7 @@ import csv
 import io
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,17 +118,27 @@ class Files:
     def error(self, message: str, help: str | None = None) -> DataError:
         return DataError(f'{self._stream.kind} "{self._stream.name}": {message}', None, help)
 
+    def schema(self, file: DataFile) -> pa.Schema:
+        """Of a Parquet file."""
+        with self._telling(file), opened(file.path) as parquet:
+            return parquet.schema_arrow
+
     def rows(self, file: DataFile) -> Iterator[Checked]:
         row = "row" if self._given.format == "parquet" else "line"
         place = Place(f'file "{file.path}"', row, self._constants(file))
         read = {"parquet": self._parquet, "csv": self._csv, "json": self._json}
-        try:
+        with self._telling(file):
             yield from read[self._given.format](file, place)
+
+    @contextmanager
+    def _telling(self, file: DataFile) -> Iterator[None]:
+        """Errors of a file in our words."""
+        try:
+            yield
         except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
             reason = str(error).split("\n")[0]
-            raise self.error(
-                f"{place.name} cannot be read as {FORMATS[self._given.format]}: {reason}"
-            ) from error
+            format = FORMATS[self._given.format]
+            raise self.error(f'file "{file.path}" cannot be read as {format}: {reason}') from error
 
     def _parquet(self, file: DataFile, place: Place) -> Iterator[Checked]:
         with opened(file.path) as parquet:

@@ -134,7 +134,7 @@ def _table(stream: Stream, rows: list[Any]) -> pa.Table:
 
 def _without_stream(message: str, stream: Stream) -> str:
     """The message of one row, without the place, which is told anew."""
-    place = f'stream "{stream.name}"'
+    place = f'{stream.kind} "{stream.name}"'
     for prefix in (f"{place}, row 1: ", f"{place}, ", f"{place}: "):
         if message.startswith(prefix):
             return message[len(prefix) :]

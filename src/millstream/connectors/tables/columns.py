@@ -59,7 +59,7 @@ class Origin:
         return self.error(
             f'column "{field.name}" of {self.name} is {found}, and not all of that is '
             f"{sql_name(field.type)}",
-            "declare the type that the column has, or read a view that casts it",
+            "declare a type that has all its values",
         )
 
     def wrong_value(self, field: Field, value: object) -> DataError:
@@ -92,6 +92,14 @@ def _first_misfit(found: _Values, convert: _Conversion) -> object:
             found = found[half:]
     value = found[0]
     return value.as_py() if isinstance(value, pa.Scalar) else value
+
+
+def holds_arrow(type: pa.DataType, values: pa.DataType) -> bool:
+    """Whether one of our types has all values of an Arrow type, but for parts of microseconds."""
+    try:
+        return holds(type, types.from_arrow(values))
+    except ValueError:
+        return False
 
 
 def holds(type: pa.DataType, values: pa.DataType) -> bool:

@@ -11,6 +11,7 @@ from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.files import FileArguments, Files, format_of, layout, layout_options
 from millstream.connectors.listing import DataFile, listed_files
+from millstream.connectors.tables.columns import Origin, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 
 _ATTEMPTS = 10  # to read files that nobody touches meanwhile
@@ -54,9 +55,19 @@ class TableFiles:
         return pa.schema([pa.field(field.name, field.type) for field in self._table.columns])
 
     def _rows(self, file: DataFile) -> list[pa.Table]:
+        if format_of(self._table) == "parquet":
+            self._check_types(file)
         parts = []
         for checked in self._files.rows(file):
             if checked.bad:
                 raise self._files.error(checked.bad[0].message, checked.bad[0].help)
             parts.append(pa.table(checked.records.columns, schema=self._schema))
         return parts
+
+    def _check_types(self, file: DataFile) -> None:
+        """Whether the types of columns have no values that the declared ones lack."""
+        there = {field.name.lower(): field.type for field in self._files.schema(file)}
+        for field in self._table.columns:
+            found = there.get(field.name.lower())
+            if found is not None and not holds_arrow(field.type, found):
+                raise Origin(self._table, f'file "{file.path}"').wrong_type(field, str(found))

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.postgres_sql import table_names
-from millstream.connectors.tables.columns import Origin, holds
+from millstream.connectors.tables.columns import Origin, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 from millstream.errors import QueryError
 from millstream.values import to_type
@@ -93,11 +92,7 @@ class DuckdbTable:
         there = found.limit(0).to_arrow_table().schema.types
         fields = self._origin.table.columns
         for field, arrow, name in zip(fields, there, found.types, strict=True):
-            try:
-                fits = holds(field.type, types.from_arrow(arrow))
-            except ValueError:
-                fits = False
-            if not fits:
+            if not holds_arrow(field.type, arrow):
                 raise self._origin.wrong_type(field, str(name))
 
 

@@ -123,8 +123,8 @@ class KeptRows:
     def _codes(self, identities: Sequence[pa.Array], length: int) -> _Ints:
         codes = self._keys.encode(identities, length)
         self._rows.grow(self._keys.count)
-        missing = self._rows.capacity - len(self._counts)
-        self._counts = np.concatenate([self._counts, np.zeros(missing, np.int64)])
+        if len(self._counts) < self._rows.capacity:
+            self._counts = np.pad(self._counts, (0, self._rows.capacity - len(self._counts)))
         return codes
 
     def _forget(self) -> None:
