@@ -6,6 +6,7 @@ python -m benchmarks join distinct --size 0.1 --all-forms
 python -m benchmarks flat memory latency      the bounds on our own operators
 python -m benchmarks wins                     who wins when, as G5 and K compare plans
 python -m benchmarks estimates                the cost model against what queries do
+python -m benchmarks gain planning            what the choice by cost gains, how long it takes
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import estimates, flat, latency, memory
+from benchmarks import estimates, flat, gain, latency, memory, planning
 from benchmarks.contest import contenders, measure
 from benchmarks.papers import intervals_or_signs, who_wins
 from benchmarks.report import as_json, text
@@ -37,6 +38,8 @@ REPORTS: Mapping[str, Callable[[bool], object]] = {
     "latency": lambda quick: latency.report(),
     "wins": _wins,
     "estimates": estimates.report,
+    "gain": gain.report,
+    "planning": planning.report,
 }
 
 

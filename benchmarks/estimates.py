@@ -36,13 +36,14 @@ SECOND = 1_000_000
 SLICE = SECOND // 10  # what comes within it is a batch
 RATES = {"A": 2000, "B": 1000, "C": 500}  # rows a second
 
-QUERIES = {
-    name.strip(): text.split(";")[0]
-    for name, _, text in (
-        part.partition("\n")
-        for part in Path(__file__).with_suffix(".sql").read_text().split("-- name:")[1:]
-    )
-}
+
+def queries_of(path: Path) -> dict[str, str]:
+    """The statements of a file, by the name that stands above each."""
+    parts = (part.partition("\n") for part in path.read_text().split("-- name:")[1:])
+    return {name.strip(): text.split(";")[0] for name, _, text in parts}
+
+
+QUERIES = queries_of(Path(__file__).with_suffix(".sql"))
 
 
 @lru_cache
@@ -135,13 +136,13 @@ def measure(plan: PhysicalPlan, records: Mapping[str, Records], warm: int, end: 
     """From when windows are full until the end, in chronons."""
     graph = Graph(plan, Context(), lambda batch: batch.gathered())
     for until in range(SLICE, warm + 1, SLICE):
-        _push(graph, records, until)
+        pushed(graph, records, until)
     before = {id(v): (v.rows_out, v.seconds) for v in graph.vertices}
     state = dict.fromkeys(before, 0.0)
     spent = size = 0.0
     slices = range(warm + SLICE, end + 1, SLICE)
     for until in slices:
-        spent += _push(graph, records, until)
+        spent += pushed(graph, records, until)
         for vertex in graph.vertices:
             state[id(vertex)] += vertex.operator.rows / len(slices)
             size += vertex.operator.nbytes / len(slices)
@@ -158,7 +159,7 @@ def measure(plan: PhysicalPlan, records: Mapping[str, Records], warm: int, end: 
     return Measured(by_operator[id(plan)][0], rows, size, spent / span, by_operator)
 
 
-def _push(graph: Graph, records: Mapping[str, Records], until: int) -> float:
+def pushed(graph: Graph, records: Mapping[str, Records], until: int) -> float:
     """What comes in one slice of time; the processor time of the operators."""
     spent = 0.0
     for name, vertices in graph.sources.items():

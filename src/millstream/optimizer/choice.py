@@ -50,11 +50,13 @@ class Approach(Enum):
 class Choices:
     """`ordered` names the streams whose rows come in order of time; `areas` says how joins keep
     their inputs, where something else is wanted than what fits their patterns (the papers compare
-    nested loops, hash tables and calendars of several sizes)."""
+    nested loops, hash tables and calendars of several sizes). `small` names the tables that have
+    few rows."""
 
     ordered: frozenset[str] | None = None  # None: all of them
     approach: Approach = Approach.HYBRID
     areas: AreaChoice = field(default_factory=AreaChoice)
+    small: frozenset[str] = frozenset()
 
     def is_ordered(self, stream: str) -> bool:
         return self.ordered is None or stream in self.ordered
@@ -121,9 +123,9 @@ class _Chooser:
             case logical.Source():
                 ordered = plan.lifetime is Lifetime.INSTANT
                 ordered = ordered and self._choices.is_ordered(plan.stream)
-                begins = plan.stream in self._begins
+                begins, small = (plan.stream in s for s in (self._begins, self._choices.small))
                 return Source(
-                    plan.stream, plan.schema, ordered, plan.arrival, plan.lifetime, begins
+                    plan.stream, plan.schema, ordered, plan.arrival, plan.lifetime, begins, small
                 )
             case logical.Filter():
                 return Filter(self.node(plan.input), plan.predicate)

@@ -132,8 +132,13 @@ class MultiWay:
 
     def _keys(self, bound: int, port: int) -> float:
         """The share of pairs with equal keys."""
-        found = [(e.selectivity(bound | 1 << port), e) for e in self.graph.equalities]
-        return prod(share / e.selectivity(bound) if share else 0.0 for share, e in found)
+        own = 1 << port
+        found = [
+            (e.selectivity(bound | own), e.selectivity(bound))
+            for e in self.graph.equalities
+            if e.inputs & own and e.inputs & bound
+        ]
+        return prod(after / before if after else 0.0 for after, before in found)
 
     def evaluations(self, new: int) -> float:
         return 1.0 / self.interval if self.interval else self.graph.inputs[new].rate

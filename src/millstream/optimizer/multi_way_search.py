@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import inf
 
@@ -160,11 +161,14 @@ class Weights:
 
     def __call__(self, meeting: Meeting[Amount]) -> Amount:
         """Of a join of two."""
-        way = Cheapest(
+        return self._of_two(meeting) + meeting.result.rate * self.make
+
+    @cached_property
+    def _of_two(self) -> Cheapest:
+        return Cheapest(
             SideCost(self.append, self.expire, self.probe, self.look),
             SideCost(self.hash, self.expire, self.probe, self.look, by_key=True),
         )
-        return way(meeting) + meeting.result.rate * self.make
 
     def multi_way(self, join: MultiWay, orders: Orders) -> float:
         """Of a join of many."""

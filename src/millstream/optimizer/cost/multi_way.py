@@ -80,14 +80,14 @@ def _work(
     node: MultiJoin, inputs: Sequence[Characteristics], output: Characteristics, model: Model
 ) -> Work:
     parts: list[Work] = [{Primitive.PAIR: output.elements}]
+    ways = [node.steps(port) for port in range(len(inputs))]
     for port, own in enumerate(inputs):
-        steps = node.steps(port)
-        indexes = len({s.shared for other in range(len(inputs)) if other != port
-                       for s in node.steps(other) if s.port == port}) or 1  # fmt: skip
+        reached = (step for other, way in enumerate(ways) if other != port for step in way)
+        indexes = len({step.shared for step in reached if step.port == port}) or 1
         keys = sum(1 for equals in node.classes if equals.of(port))
         own_side = side_work(node.areas[port], node.sources[port], own, keys, indexes)
         del own_side[Primitive.PROBE]
-        parts += [own_side, _way(node, port, steps, inputs, model)]
+        parts += [own_side, _way(node, port, ways[port], inputs, model)]
     return together(*parts)
 
 

@@ -7,6 +7,7 @@ plan stays as it is.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from math import inf
 
@@ -51,16 +52,16 @@ class _Reordering:
     ) -> None:
         self._statistics, self._constants, self._choices = statistics, constants, choices
         self._known = Known(statistics, choices)
-        self._done: dict[Plan, Plan] = {}
+        self._done: dict[int, Plan] = {}
 
     def node(self, plan: Plan) -> Plan:
-        if plan not in self._done:
+        if id(plan) not in self._done:
             joins = inner_joins(plan)
             if joins is None or len(joins.inputs) < 3:
-                self._done[plan] = self._with_inputs(plan)
+                self._done[id(plan)] = self._with_inputs(plan)
             else:
-                self._done[plan] = self._ordered(plan, joins)
-        return self._done[plan]
+                self._done[id(plan)] = self._ordered(plan, joins)
+        return self._done[id(plan)]
 
     def _with_inputs(self, plan: Plan) -> Plan:
         inputs = [self.node(child) for child in plan.inputs]
@@ -71,7 +72,8 @@ class _Reordering:
     def _ordered(self, plan: Plan, joins: InnerJoins) -> Plan:
         within = replace(joins, inputs=tuple(self.node(input) for input in joins.inputs))
         # Inputs keep their columns, so that trees over them are trees over the others too.
-        written = plan if within == joins else self._with_inputs(plan)
+        same = all(map(operator.is_, within.inputs, joins.inputs))
+        written = plan if same else self._with_inputs(plan)
         if len(joins.inputs) > MOST:
             return written
         found = cheapest(within.graph(self._known), weights(self._constants))
@@ -106,7 +108,8 @@ def _in_best_orders(join: MultiJoin, statistics: Statistics) -> MultiJoin:
 
 def _as_model(join: MultiJoin, statistics: Statistics) -> MultiWay:
     """A join of many as G3 sees it. What has a key is looked up by it, if it is hashed."""
-    given = [estimate(source, statistics).output for source in join.sources]
+    estimates = estimate(join, statistics)
+    given = [estimates[source].output for source in join.sources]
     inputs = (Input(f"{i + 1}", each.rate, each.present) for i, each in enumerate(given))
     equalities = (
         Equality(

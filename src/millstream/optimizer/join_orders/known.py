@@ -20,13 +20,13 @@ class Known:
 
     def __init__(self, statistics: Statistics, choices: Choices | None = None) -> None:
         self._statistics, self._choices = statistics, choices
-        self._outputs: dict[Plan, Characteristics] = {}
+        self._outputs: dict[int, tuple[Plan, Characteristics]] = {}  # by who is kept with it
 
     def _output(self, plan: Plan) -> Characteristics:
-        if plan not in self._outputs:
+        if id(plan) not in self._outputs:
             chosen = choose(plan, "ELEMENTS", self._choices)
-            self._outputs[plan] = estimate(chosen, self._statistics).output
-        return self._outputs[plan]
+            self._outputs[id(plan)] = plan, estimate(chosen, self._statistics).output
+        return self._outputs[id(plan)][1]
 
     def rate(self, plan: Plan) -> float:
         return self._output(plan).rate

@@ -1,0 +1,207 @@
+"""What the choice by cost gains: queries of many joins in the order in which they are written, and
+as the optimizer carries them out.
+
+Both plans take the same rows in the same batches, in turns, and what is told is the median of the
+processor time of their operators once windows are full. Beside these two a handful of others is
+measured: whether the plan of least estimated cost is among the two fastest.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics as numbers
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+import millstream as ms
+from benchmarks.estimates import SECOND, SLICE, pushed, queries_of
+from millstream.catalog import Stream
+from millstream.local.graph import Graph
+from millstream.logical.plan import Plan
+from millstream.names import Name
+from millstream.optimizer.alternatives import alternatives
+from millstream.optimizer.choice import Choices, choose
+from millstream.optimizer.cost import estimate, known_constants
+from millstream.optimizer.optimize import optimize
+from millstream.optimizer.planning import Planner
+from millstream.optimizer.sampling import sampled, span_of
+from millstream.optimizer.statistics import Statistics
+from millstream.physical.operator import Context, PhysicalPlan
+from millstream.records import Records, records_of
+
+RATES = {"A": 4000, "B": 2000, "C": 500, "D": 100, "E": 20, "F": 5}  # rows a second
+VALUES = {"k": 100, "u": 5000, "w": 10, "v": 1000}
+KEYS = {"A": 200, "B": 100, "C": 80, "D": 60, "E": 40, "F": 20}  # values of i
+WARM, END = 5 * SECOND, 8 * SECOND
+RUNS, OTHER_RUNS = 7, 3
+OTHERS = 4  # plans beside the two
+STEPS = 4  # to each of them, at most
+TRIES = 40  # until there are so many
+TOO_MUCH = 5.0  # times the least cost: not worth the time to measure it
+QUERIES = queries_of(Path(__file__).with_suffix(".sql"))
+
+
+@lru_cache
+def streams() -> dict[str, pa.Table]:
+    made = {}
+    for seed, (name, rate) in enumerate(RATES.items()):
+        random = np.random.default_rng(seed)
+        rows = rate * END // SECOND
+        columns = {"t": np.sort(random.integers(0, END, rows))}
+        columns |= {column: random.integers(0, n, rows) for column, n in VALUES.items()}
+        made[name] = pa.table(columns | {"i": random.integers(0, KEYS[name], rows)})
+    return made
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A query, what is known of its streams, and their rows."""
+
+    name: str
+    plan: Plan
+    known: Statistics
+    records: Mapping[str, Records]
+
+    @property
+    def planner(self) -> Planner:
+        return Planner(self.known, known_constants(), Choices(), together=True)
+
+    def cost(self, plan: PhysicalPlan) -> float:
+        return estimate(plan, self.known, known_constants()).cost
+
+    def written(self) -> PhysicalPlan:
+        """The plan of the rules, with joins in their order."""
+        return choose(optimize(self.plan), "FINAL")
+
+    def chosen(self) -> PhysicalPlan:
+        *_, (_, plan) = [("", self.plan), *self.planner.steps(self.plan)]
+        return self.planner.operators(plan, "FINAL")
+
+    def others(self) -> Iterator[PhysicalPlan]:
+        """Some steps away, each with joins of two and with joins of many."""
+        random = Random(self.name)
+        while True:
+            plan = optimize(self.plan)
+            for _ in range(random.randint(0, STEPS)):
+                steps = [other for _, other in alternatives(plan)]
+                plan = optimize(random.choice(steps)) if steps else plan
+            yield choose(plan, "FINAL")
+            yield self.planner.operators(plan, "FINAL")
+
+
+def problems(names: Sequence[str] = ()) -> Iterator[Problem]:
+    session = ms.Session(engine="local")
+    for name, table in streams().items():
+        session.stream(name, table, time="t", unit="MICROSECONDS")
+    for name, sql in QUERIES.items():
+        if names and name not in names:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            query = session.sql(sql)
+        known, records = {}, {}
+        for used in session.catalog.queries[-1].depends_on:
+            stream = session.catalog.stream(Name(used, quoted=True))
+            assert isinstance(stream, Stream)
+            records[used] = records_of(stream, streams()[used])
+            known[used] = sampled(stream, records[used], RATES[used] * SLICE / SECOND)
+        told = Statistics(known, query.plan.domain, horizon=span_of(records))
+        yield Problem(name, query.plan, told, records)
+
+
+@dataclass
+class Contender:
+    """A plan, its estimated cost, and the processor time of its runs."""
+
+    plan: PhysicalPlan
+    cost: float
+    runs: list[float] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        return numbers.median(self.runs)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """`written` and `chosen` may be one and the same, and are among `all`."""
+
+    name: str
+    written: Contender
+    chosen: Contender
+    all: Sequence[Contender]
+
+    @property
+    def factor(self) -> float:
+        """How many times as long the plan takes that is written."""
+        return self.written.seconds / self.chosen.seconds
+
+    @property
+    def least_factor(self) -> float:
+        """The same of the fastest run of each, which others on the machine disturb least."""
+        return min(self.written.runs) / min(self.chosen.runs)
+
+    @property
+    def place(self) -> int:
+        """Of the plan that is estimated cheapest, by its fastest run; 1 is the first."""
+        cheapest = min(self.all, key=lambda each: each.cost)
+        return 1 + sum(min(each.runs) < min(cheapest.runs) for each in self.all)
+
+
+def share(plan: PhysicalPlan, records: Mapping[str, Records], end: int = END) -> float:
+    """How much of a processor the plan takes once windows are full."""
+    graph = Graph(plan, Context(), lambda batch: batch.gathered())
+    spent = [pushed(graph, records, until) for until in range(SLICE, end + 1, SLICE)]
+    return sum(spent[WARM // SLICE :]) * SECOND / (END - WARM)
+
+
+def gain(problem: Problem, others: int = OTHERS, runs: int = RUNS) -> Gain:
+    written, chosen = problem.written(), problem.chosen()
+    plans = dict.fromkeys([written, chosen])
+    least = min(map(problem.cost, plans))
+    for plan in islice(problem.others(), TRIES if others else 0):
+        if len(plans) < others + 2 and problem.cost(plan) < TOO_MUCH * least:
+            plans[plan] = None
+    contenders = {plan: Contender(plan, problem.cost(plan)) for plan in plans}
+    for plan in contenders:
+        share(plan, problem.records, 4 * SLICE)  # compiles what it needs
+    for run in range(runs):
+        for plan, each in contenders.items():
+            if run < OTHER_RUNS or plan in (written, chosen):
+                each.runs.append(share(plan, problem.records))
+    return Gain(problem.name, contenders[written], contenders[chosen], tuple(contenders.values()))
+
+
+def report(quick: bool = False, names: Sequence[str] = ()) -> None:
+    """With `quick` only the two plans, in fewer runs."""
+    print(_line("query", "written", "chosen", "factor", "least", "place"))
+    done = []
+    for problem in problems(names):
+        found = gain(problem, 0 if quick else OTHERS, OTHER_RUNS if quick else RUNS)
+        done.append(found)
+        shares = f"{found.written.seconds:.2%}", f"{found.chosen.seconds:.2%}"
+        factors = f"{found.factor:.2f}", f"{found.least_factor:.2f}"
+        place = f"{found.place} of {len(found.all)}"
+        print(_line(found.name, *shares, *factors, place), flush=True)
+    print()
+    _tell("factor", [each.factor for each in done])
+    _tell("least", [each.least_factor for each in done])
+    near = sum(each.place <= 2 for each in done) / len(done)
+    print(f"the plan estimated cheapest is among the two fastest in {near:.0%} of {len(done)}")
+
+
+def _tell(title: str, factors: Sequence[float]) -> None:
+    mean = math.exp(numbers.fmean(map(math.log, factors)))
+    print(f"{title:<8}{mean:.2f} in the geometric mean, {min(factors):.2f} at worst")
+
+
+def _line(name: str, *cells: str) -> str:
+    return f"{name:<28}" + "".join(f"{cell:>10}" for cell in cells)
