@@ -23,7 +23,7 @@ from millstream.connectors.postgres_sql import (
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.postgres_columns import SETTINGS, Column, check_types, typed
 from millstream.connectors.tables.postgres_wire import received, run
-from millstream.errors import MillstreamError, QueryError, did_you_mean
+from millstream.errors import MillstreamError, QueryError, one_of
 
 if TYPE_CHECKING:
     from psycopg import Connection as Connected
@@ -55,6 +55,7 @@ class PostgresTable:
 
     def __init__(self, table: Table, url: str, name: str) -> None:
         self.url = url
+        self.name = table_names(name)[-1]
         self.target = identifier(*table_names(name))
         self.origin = Origin(table, f'PostgreSQL\'s table "{name}"')
 
@@ -72,7 +73,7 @@ class PostgresTable:
         oid = self.oid(connection)
         if oid is None:
             others = [name for (name,) in connection.execute(_OTHERS)]
-            help = did_you_mean(self.target.as_string(connection).split(".")[-1], others)
+            help = one_of(self.name, others, "table")
             raise self.origin.error(f"there is no {self.origin.name}", help)
         return [Column(*row) for row in connection.execute(_COLUMNS, [oid])]
 

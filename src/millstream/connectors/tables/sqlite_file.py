@@ -23,7 +23,7 @@ from millstream.connectors.arguments import Arguments
 from millstream.connectors.parts import from_text
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
-from millstream.errors import QueryError, did_you_mean
+from millstream.errors import QueryError, one_of
 from millstream.logical.plan import Field
 
 _PATIENCE = 5.0  # seconds to wait for others who write
@@ -138,7 +138,7 @@ class SqliteTable:
         found: dict[str, str] = dict(there.fetchall())
         if not found:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type <> 'index'")
-            help = did_you_mean(self._name, [name for (name,) in tables])
+            help = one_of(self._name, [name for (name,) in tables], "table")
             raise self._origin.error(f"there is no {self._origin.name}", help)
         names = self._origin.names(list(found))
         for field, name in zip(self._origin.table.columns, names, strict=True):
