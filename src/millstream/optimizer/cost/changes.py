@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied
 from millstream.optimizer.cost.counting import unequal
@@ -31,30 +30,16 @@ def net_changes(input: Characteristics) -> float:
 def deltas(node: Deltas, inputs: Sequence[Characteristics], model: Model) -> Given:
     """Half of the changes are of rows that come, half of rows that go; each lives one instant."""
     (input,) = inputs
-    output = replace(
-        input.with_rate(net_changes(input) / 2, 1.0),
-        retracted=0.0,
-        written=None,
-        fixed=True,
-        regular=False,
-        paired=None,
-        following=0.0,
-    )
+    rate = net_changes(input) / 2
+    output = input.given_anew(rate, 1.0, retracted=0.0, written=None, fixed=True)
     return _given(node, input, output)
 
 
 def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> Given:
     """Each row that comes is an element, and so is each that goes."""
     (input,) = inputs
-    output = replace(
-        input.with_rate(net_changes(input) / 2),
-        retracted=1.0,
-        written=INFINITE,
-        fixed=False,
-        regular=False,
-        paired=None,
-        following=0.0,
-    )
+    rate = net_changes(input) / 2
+    output = input.given_anew(rate, retracted=1.0, written=INFINITE, fixed=False)
     return _given(node, input, output)
 
 

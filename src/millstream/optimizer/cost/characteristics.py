@@ -136,6 +136,19 @@ class Characteristics:
         rate = max(rate, 1 / AGE)
         return replace(self, distance=1 / rate, length=length, **changes)  # type: ignore[arg-type]
 
+    def given_anew(
+        self,
+        rate: float,
+        length: float | None = None,
+        following: float = 0.0,
+        **changes: object,
+    ) -> Characteristics:
+        """The rows of these that come at instants of their own: at other distances, and not just
+        when another goes."""
+        return self.with_rate(
+            rate, length, following=following, regular=False, paired=None, **changes
+        )
+
 
 def occupied(places: float, balls: float) -> float:
     """How many of so many places have a ball when balls fall by chance (Cardenas): n(1 - e^(-b/n)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied
 from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
@@ -26,15 +25,8 @@ def split(node: Split, inputs: Sequence[Characteristics], model: Model) -> Given
     (input,) = inputs
     granule, values = float(node.granule), input.distinct_rows()
     live = occupied(values, input.present)
-    output = replace(
-        input.with_rate(live / granule, granule),
-        granule=granule,
-        retracted=0.0,
-        written=None,
-        fixed=True,
-        regular=False,
-        paired=None,
-        following=0.0,
+    output = input.given_anew(
+        live / granule, granule, granule=granule, retracted=0.0, written=None, fixed=True
     )
     events = 2 * input.elements if input.written != INFINITE else input.elements
     work = {
@@ -54,15 +46,7 @@ def cut(node: Cut, inputs: Sequence[Characteristics], model: Model) -> Given:
     length = float(node.length)
     distance, piece = split_distance_length(input.distance, input.length, length)
     share = 0.0 if length >= input.length else 1 - length / input.length
-    output = replace(
-        input,
-        distance=distance,
-        length=piece,
-        fixed=False,
-        regular=False,
-        paired=None,
-        following=share,
-    )
+    output = input.given_anew(1 / distance, piece, share, fixed=False)
     rows = max(input.present - input.rate * length, 0.0)
     work = {
         Primitive.STORE: input.elements * len(node.schema) if share else 0.0,
@@ -79,15 +63,7 @@ def coalesce(node: Coalesce, inputs: Sequence[Characteristics], model: Model) ->
     (input,) = inputs
     longer = 1 / max(1 - input.following, 1e-9)
     longer = max(1.0, min(longer, node.longest / input.length))
-    output = replace(
-        input,
-        distance=input.distance * longer,
-        length=input.length * longer,
-        following=0.0,
-        fixed=False,
-        regular=False,
-        paired=None,
-    )
+    output = input.given_anew(input.rate / longer, input.length * longer, fixed=False)
     rows = output.present
     work = {
         **coded(input.elements, len(node.schema)),
