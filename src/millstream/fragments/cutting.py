@@ -19,7 +19,7 @@ from millstream.physical.operator import Pattern, PhysicalPlan, weakest_of
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.map import Map
-from millstream.physical.operators.source import Source
+from millstream.physical.operators.source import Source, sources_of
 from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.union import Union
 
@@ -85,8 +85,13 @@ class _Cutter:
         return self._anew(node, below, needed)
 
     def _needed(self, node: PhysicalPlan, below: list[_Site]) -> Requirement:
-        """What is in one shard already is taken for small; if that is all, it stays there."""
+        """What is in one shard already is taken for small; if that is all, it stays there. A small
+        table goes to where the rows of streams are, rather than they to it."""
         needed = requirement(node)
+        for port, site in enumerate(below):
+            if needed.count and site.keys and _kept(needed, port, site) is None:
+                if all(_is_small(other) for other in node.inputs if other is not node.inputs[port]):
+                    return spread(node, small=1 - port, insist=True) or needed
         together = [site.keys == () for site in below]
         if needed.count or all(together):
             return needed
@@ -252,6 +257,10 @@ def _with_inputs(node: PhysicalPlan, inputs: Sequence[PhysicalPlan]) -> Physical
     if hasattr(node, "sources"):
         return replace(node, sources=tuple(inputs))  # type: ignore[type-var]
     return replace(node, **dict(zip(node.input_names, inputs, strict=True)))  # type: ignore[type-var]
+
+
+def _is_small(plan: PhysicalPlan) -> bool:
+    return all(source.small for source in sources_of(plan))
 
 
 def _is_stateless(node: PhysicalPlan) -> bool:

@@ -78,10 +78,10 @@ def requirement(node: PhysicalPlan) -> Requirement:
     return ALL_TOGETHER
 
 
-def spread(node: PhysicalPlan, small: int) -> Requirement | None:
+def spread(node: PhysicalPlan, small: int, insist: bool = False) -> Requirement | None:
     """For a join without a key: the rows of one input spread over all shards, equal ones together,
-    and those of the other, if it may be that one, everywhere. A row that is kept without a partner
-    must be in one shard only."""
+    and those of the other, if it may be that one, everywhere; `insist`: that one or none. A row
+    that is kept without a partner must be in one shard only."""
     match node:
         case OuterJoin(outer=(left, right)):
             allowed = [port for port, kept in enumerate((left, right)) if not kept]
@@ -91,7 +91,7 @@ def spread(node: PhysicalPlan, small: int) -> Requirement | None:
             allowed = [0, 1]
         case _:
             return None
-    if not allowed:
+    if not allowed or (insist and small not in allowed):
         return None
     everywhere = small if small in allowed else allowed[-1]
     fields = node.inputs[1 - everywhere].schema

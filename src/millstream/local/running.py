@@ -22,6 +22,7 @@ from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput, RunningC
 from millstream.local.position import Position
 from millstream.local.sinks import Sink as OpenedSink
 from millstream.local.sources import Reader
+from millstream.local.tables import HeldTable
 from millstream.local.worker import Policy, Worker
 from millstream.logical.analysis import given_anew
 from millstream.logical.plan import Plan, Source
@@ -317,7 +318,9 @@ def chosen_plan(
         or not stream.delay
         or is_held(stream, (source for source in sources if source.stream == name))
     )
-    return choose(plan, emit, Choices(ordered, approach))
+    held = (origin for _, origin in origins.values() if isinstance(origin, HeldTable))
+    small = frozenset(table.table.name for table in held if table.is_small)
+    return choose(plan, emit, Choices(ordered, approach, small=small))
 
 
 def has_state(plan: PhysicalPlan) -> bool:

@@ -29,6 +29,9 @@ from millstream.physical.batch import NEVER, Ints
 from millstream.records import Checked, Records
 
 
+_SMALL = 100_000  # rows of a table of which every task of Spark may have all
+
+
 class HeldTable:
     """A table in memory. `domain` is that of the times that its changes have named."""
 
@@ -47,6 +50,10 @@ class HeldTable:
 
     def __len__(self) -> int:
         return len(self._contents)
+
+    @property
+    def is_small(self) -> bool:
+        return len(self) <= _SMALL
 
     def rows(self) -> pa.Table:
         """What the table has, all changes applied."""

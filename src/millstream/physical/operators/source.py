@@ -28,6 +28,7 @@ class Source(PhysicalPlan):
     arrival: bool = False
     lifetime: Lifetime = Lifetime.INSTANT
     begins: bool = True  # whether its first row may be where time begins
+    small: bool = False  # whether all its rows may well be in many places
 
     input_names = ()
 
