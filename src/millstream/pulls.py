@@ -31,7 +31,7 @@ from millstream.sql.statements import Select
 
 if TYPE_CHECKING:
     from millstream.local.running import Running
-    from millstream.physical.operator import PhysicalPlan
+    from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
 
 
@@ -56,24 +56,16 @@ class PullQuery(Query):
     def _answer(self) -> pa.Table:
         """The rows, in the order that the query asks for, else by their columns."""
         inputs = read_at_once(self._session, self.pull.reads)
-        table = self._rows(self._kept_plan, inputs)
+        context = self._context()
+        table = rows_of(self.pull.plan, self._kept_plan, context, inputs)
+        self._note_errors(context.errors)
         if self.pull.keys:
             table = table.take(pa.array(sorted_by(self.pull.keys, self.pull.plan, table)))
         return table.slice(0, self.pull.limit).select(range(self.pull.width))
 
     @property
     def _kept_plan(self) -> PhysicalPlan:
-        plan = self.pull.plan
-        return choose(optimize(plan) if self._session.optimize else plan, "ELEMENTS")
-
-    def _rows(self, plan: PhysicalPlan, inputs: Mapping[str, Records]) -> pa.Table:
-        """The answer over relations that are constant: its snapshot at any instant."""
-        context = self._context()
-        context.beginning = 0  # also where no relation has a row
-        batch = bounded.answer(plan, context, inputs)
-        self._note_errors(context.errors)
-        batch = batch.where((batch.start <= 0) & (batch.end > 0))
-        return snapshot_table(self.pull.plan.schema, batch)
+        return chosen(self._session, self.pull.plan)
 
     @property
     def schema(self) -> pa.Schema:
@@ -129,6 +121,20 @@ def pull_query(session: Session, statement: Select, parameters: Mapping[str, obj
         return PullQuery(session, entry, (), pull, error)
     entry.plan, entry.depends_on = with_time(bound.plan), bound.depends_on
     return PullQuery(session, entry, bound.warnings, pull, None)
+
+
+def chosen(session: Session, plan: Plan) -> PhysicalPlan:
+    return choose(optimize(plan) if session.optimize else plan, "ELEMENTS")
+
+
+def rows_of(
+    plan: Plan, chosen: PhysicalPlan, context: Context, inputs: Mapping[str, Records]
+) -> pa.Table:
+    """The answer over relations that are constant: its snapshot at any instant."""
+    context.beginning = 0  # also where no relation has a row
+    batch = bounded.answer(chosen, context, inputs)
+    batch = batch.where((batch.start <= 0) & (batch.end > 0))
+    return snapshot_table(plan.schema, batch)
 
 
 def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:

@@ -18,6 +18,7 @@ from millstream.local.sinks import (
     Sink,
     SinkContext,
     UnopenedSink,
+    check_sink,
     takes_option,
 )
 from millstream.local.standing import Standing
@@ -258,6 +259,7 @@ def _entry(name: str, plan: Plan, text: str) -> RegisteredQuery:
 
 def _keeping(target: Connector) -> NamedSink:
     """A sink that keeps a table: it takes changes, and has the rows that they leave."""
+    check_sink(target.name)
     if not takes_option(target.name.text, "keep"):
         raise BindError(
             f'sink "{target.name.text}" cannot keep the rows of a view',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from error_cases import Case, accept, message_of, read_cases
 
-FILES = {"statements.txt": False, "warnings.txt": False, "strict.txt": True}
+FILES = {"statements.txt": False, "views.txt": False, "warnings.txt": False, "strict.txt": True}
 
 CASES = [pytest.param(file, case, id=case.title) for file in FILES for case in read_cases(file)]
 

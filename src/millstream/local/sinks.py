@@ -13,6 +13,7 @@ import pyarrow as pa
 from millstream.catalog import Connector
 from millstream.errors import QueryError, did_you_mean, listed
 from millstream.instants import Instant
+from millstream.names import Name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,6 +157,16 @@ def _check_options(sink: NamedSink, opener: Callable[..., Sink]) -> None:
                 f'sink "{sink.name}" needs the option "{parameter.name}"',
                 help=f'ms.sink("{sink.name}", {parameter.name}=…)',
             )
+
+
+def check_sink(name: Name) -> None:
+    """Refuse a name that none of our sinks has."""
+    if _opener(name.text) is None:
+        raise QueryError(
+            f'sink "{name.text}" does not exist',
+            name.span,
+            did_you_mean(name.text, _SINKS) or f"the sinks are {listed(_SINKS)}",
+        )
 
 
 def takes_option(name: str, option: str) -> bool:

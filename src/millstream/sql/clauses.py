@@ -290,9 +290,10 @@ class ClauseReader:
         named = cursor.accept("TIMESTAMP") or cursor.accept("DATE")
         if cursor.current is not None and cursor.current.kind is TokenType.STRING:
             return cursor.advance().text
+        span = cursor.span
         amount = self._number("the text of an instant" if named else expected)
         if named or amount.denominator != 1:
-            cursor.fail(expected)
+            raise ParseError("an instant is a whole number, or TIMESTAMP '…'", span)
         return int(amount)
 
     def duration(self, expected: str = "a duration") -> Duration:

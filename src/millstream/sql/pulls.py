@@ -135,7 +135,7 @@ class PullBinder(StatementBinder):
     ) -> Plan | None:
         if not is_kept(entry):
             raise BindError(
-                f'{entry.kind} "{entry.name}" is not kept, and AS OF and HISTORY read what is',
+                f'{entry.kind} "{entry.name}" is not kept: AS OF and HISTORY go with views alone',
                 span,
                 "make a materialized view of it, and read that",
             )

@@ -5,6 +5,7 @@ CREATE MATERIALIZED VIEW name AS query [INTO connector(…)] [EMIT EVERY d] [RET
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ def read_view(reader: DefinitionReader) -> Statement:
     cursor = reader.cursor
     name = cursor.name("the name of the view")
     cursor.expect("AS", "after the name of the view")
-    query = _query(reader)
+    query = _query(reader, ("INTO", "EMIT", "RETAIN", "IN"))
     target = reader.connector() if cursor.accept("INTO") else None
     if cursor.at("EMIT"):
         query = _emitted(reader, query)
@@ -41,7 +42,7 @@ def read_view(reader: DefinitionReader) -> Statement:
 
 def read_derived(reader: DefinitionReader, name: Name) -> Statement:
     """After CREATE STREAM name AS."""
-    query = _query(reader)
+    query = _query(reader, ("RETAIN", "IN"))
     return reader.ended(CreateDerivedStream(name, query, read_retention(reader)))
 
 
@@ -78,22 +79,23 @@ def _emitted(reader: DefinitionReader, query: Query) -> Query:
     return replace(query, emit="EVERY", every=every, emit_span=start.to(end))
 
 
-def _query(reader: DefinitionReader) -> Query:
-    """The query that begins here, up to the words that belong to what it defines."""
+def _query(reader: DefinitionReader, words: Collection[str]) -> Query:
+    """The query that begins here, up to one of the words that belong to what it defines."""
     cursor, tokens = reader.cursor, reader.cursor.tokens
-    end = _end_of_query(cursor)
+    end = _end_of_query(cursor, words)
     cursor.tokens = tokens[:end]
     query = reader.query()
     cursor.tokens, cursor.position = tokens, end
     return query
 
 
-def _end_of_query(cursor: Cursor) -> int:
+def _end_of_query(cursor: Cursor, words: Collection[str]) -> int:
     depth = 0
     for index in range(cursor.position, len(cursor.tokens)):
         word = cursor.tokens[index].word
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(word, 0)
-        if depth == 0 and index > cursor.position and _begins_rest(cursor, index):
+        begins = depth == 0 and word in words and index > cursor.position
+        if begins and _begins_rest(cursor, index):
             return index
     return len(cursor.tokens)
 
