@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from millstream.catalog import DerivedStream
+from millstream.catalog import DerivedStream, Table
 from millstream.errors import QueryError
+from millstream.local.tables import HeldTable
 from millstream.names import Name
 from millstream.sql import statements as syntax
 from millstream.sql.binder import Bound, bind_query
 from millstream.sql.parser import parse
 from millstream.sql.pulls import Read
-from millstream.views import View, kept, view_of
+from millstream.views import View, batch_of, kept, view_of
 
 if TYPE_CHECKING:
     from millstream.physical.batch import Batch
@@ -30,6 +31,21 @@ class Readable(Protocol):
     def lock(self) -> threading.RLock: ...
 
     def read(self, read: Read) -> Batch: ...
+
+
+class TableRows:
+    """What a table has, all changes applied."""
+
+    def __init__(self, held: HeldTable) -> None:
+        self._held = held
+        held.records()  # what lives elsewhere is read
+
+    @property
+    def lock(self) -> threading.RLock:
+        return self._held.lock
+
+    def read(self, read: Read) -> Batch:
+        return batch_of(self._held.rows())
 
 
 class KeptAnswers:
@@ -87,6 +103,8 @@ class KeptAnswers:
         """Who has the rows that a query reads."""
         if self._session.catalog.find_stream(Name(read.name, quoted=True)) is not read.entry:
             raise QueryError(f'{read.entry.kind} "{read.name}" was dropped')
+        if isinstance(read.entry, Table):
+            return TableRows(self._session._origins.table(Name(read.name, quoted=True)))
         view = self._kept.get(read.name)
         if view is None:
             raise QueryError(

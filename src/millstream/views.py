@@ -162,9 +162,7 @@ class View:
         """The rows that a pull query asks for."""
         if read.at is None and not read.history:
             return self._standing.holding()
-        table = self.history() if read.history else self._standing.as_of(read.at or 0)
-        columns = [single(column) for column in table.columns]
-        return Batch.of(columns, [0] * table.num_rows, [1] * table.num_rows)
+        return batch_of(self.history() if read.history else self._standing.as_of(read.at or 0))
 
     # --- for its query ---------------------------------------------------------------------------
 
@@ -208,6 +206,12 @@ class _Keeper(UnopenedSink):
         finally:
             self._view._over.set()
             self._view._standing.close()
+
+
+def batch_of(rows: pa.Table) -> Batch:
+    """Rows as they are, each once."""
+    columns = [single(column) for column in rows.columns]
+    return Batch.of(columns, [0] * rows.num_rows, [1] * rows.num_rows)
 
 
 class ViewQuery(Query):

@@ -174,3 +174,21 @@ def test_explain_tells_what_is_read(auction: Auction) -> None:
         "  Filter where=totals.n > 2 pattern=MONOTONIC emits=[+]\n"
         "    Source stream=`totals AS OF 3` as=totals pattern=MONOTONIC emits=[+]"
     )
+
+
+def test_tables_are_read_as_they_are(auction: Auction) -> None:
+    session = auction.session
+    names = session.table("names", [{"item": "desk", "n": 1}, {"item": "sofa", "n": 2}], key="item")
+    joined = session.sql("SELECT t.item, n.n FROM totals t JOIN names n ON n.item = t.item")
+    alone = session.sql("SELECT item FROM names WHERE n > 1")
+    assert joined.run()["n"].to_pylist() == [1, 2]
+    assert alone.run().to_pylist() == [{"item": "sofa"}]
+    names.insert({"item": "lamp", "n": 3})
+    names.delete({"item": "sofa"})
+    assert joined.run()["n"].to_pylist() == [1, 3]
+    assert alone.run().to_pylist() == [{"item": "lamp"}]
+    with pytest.raises(ms.BindError, match='table "names" has no history'):
+        session.sql("SELECT * FROM HISTORY(names)")
+    with pytest.raises(ms.BindError, match='table "names" is as it is: AS OF reads views'):
+        session.sql("SELECT * FROM names AS OF 3")
+    session.sql("DROP TABLE names")

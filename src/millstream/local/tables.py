@@ -55,6 +55,11 @@ class HeldTable:
     def is_small(self) -> bool:
         return len(self) <= _SMALL
 
+    @property
+    def lock(self) -> threading.RLock:
+        """Who has it sees the table as it is, and changes it alone."""
+        return self._lock
+
     def rows(self) -> pa.Table:
         """What the table has, all changes applied."""
         with self._lock:

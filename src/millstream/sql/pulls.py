@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from millstream.catalog import Catalog, DerivedStream, Stream, Table
+from millstream.catalog import Catalog, Changes, DerivedStream, Stream, Table
 from millstream.errors import BindError, QueryError, Span
 from millstream.instants import chronon
 from millstream.logical.expressions import Column
@@ -85,7 +85,10 @@ def _is_kept_reference(node: exp.Table, catalog: Catalog) -> bool:
 
 
 def is_kept(entry: Stream | DerivedStream) -> bool:
-    return entry.kind == "view" or isinstance(entry, Table)
+    """Whether there are rows that stand now: not those that bring their own interval."""
+    if isinstance(entry, Table):
+        return entry.changes is not Changes.OWN
+    return entry.kind == "view"
 
 
 def bind_pull(query: Query, catalog: Catalog, parameters: Mapping[str, object]) -> Pull:
@@ -143,6 +146,8 @@ class PullBinder(StatementBinder):
         return self._source(Read(entry, at), entry.columns, span)
 
     def history(self, entry: Stream | DerivedStream, span: Span | None) -> Plan:
+        if isinstance(entry, Table):
+            raise BindError(f'table "{entry.name}" has no history', span, _VIEW_OF_IT)
         time = _domain(entry).type
         times = (Field("valid_from", time, nullable=False), Field("valid_to", time, nullable=False))
         return self._source(Read(entry, history=True), (*entry.columns, *times), span)
@@ -163,9 +168,7 @@ def _domain(entry: Stream | DerivedStream) -> TimeDomain:
 def _instant(entry: Stream | DerivedStream, as_of: AsOf) -> int:
     if isinstance(entry, Table):
         raise BindError(
-            f'table "{entry.name}" is as it is: AS OF reads views',
-            as_of.span,
-            "make a materialized view of it with RETAIN d",
+            f'table "{entry.name}" is as it is: AS OF reads views', as_of.span, _VIEW_OF_IT
         )
     try:
         return chronon(as_of.instant, _domain(entry))
@@ -173,6 +176,7 @@ def _instant(entry: Stream | DerivedStream, as_of: AsOf) -> int:
         raise BindError(error.diagnostic.message, as_of.span, _INSTANTS) from None
 
 
+_VIEW_OF_IT = "make a materialized view of it with RETAIN d"
 _INSTANTS = "write AS OF TIMESTAMP '…' on TIMESTAMP time, else AS OF a number"
 
 
