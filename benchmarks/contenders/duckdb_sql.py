@@ -184,6 +184,21 @@ SELECT * FROM (
 WHERE valid_to > valid_from"""
 
 
+# --- the latest of a key --------------------------------------------------------------------------
+
+_LATEST = "a.k, a.v AS av, b.v AS bv, a.t AS valid_from, a.t + 1 AS valid_to"
+
+LATEST_ASOF = f"SELECT {_LATEST} FROM A a ASOF JOIN B b ON a.k = b.k AND a.t >= b.t"
+
+LATEST_NUMBER = f"""SELECT {_LATEST} FROM (SELECT *, k * {SPREAD} + t AS x FROM A) a
+ASOF JOIN (SELECT *, k * {SPREAD} + t AS y FROM B) b ON a.x >= b.y WHERE a.k = b.k"""
+
+LATEST_FILLED = """SELECT k, v AS av, bv, t AS valid_from, t + 1 AS valid_to FROM (
+SELECT k, t, v, last_value(CASE WHEN side = 0 THEN v END IGNORE NULLS) OVER (
+    PARTITION BY k ORDER BY t, side) AS bv, side
+FROM (SELECT *, 1 AS side FROM A UNION ALL SELECT *, 0 AS side FROM B))
+WHERE side = 1 AND bv IS NOT NULL"""
+
 FORMS = {
     "join": [
         form("buckets by hand", JOIN_BUCKETS),
@@ -207,6 +222,11 @@ FORMS = {
         form("plain SQL, inexact", DOUBLES_PLAIN, exact=False),
     ],
     "join3": [form("buckets by hand", JOIN3_BUCKETS), form("plain SQL", JOIN3_PLAIN)],
+    "latest": [
+        form("ASOF join", LATEST_ASOF),
+        form("ASOF join, one number", LATEST_NUMBER),
+        form("last value", LATEST_FILLED),
+    ],
     "filter": [
         form(
             "plain SQL",

@@ -78,6 +78,27 @@ def join3(arrivals: Arrivals) -> list[Row]:
     return out
 
 
+def latest(arrivals: Arrivals) -> list[Row]:
+    out: list[Row] = []
+    values: dict[int, Any] = {}
+    waiting: list[tuple[int, int, Any]] = []  # the row of A of this instant: B's may still come
+    for t, side, k, v in arrivals:
+        if waiting and (side == 0 or waiting[0][0] < t):
+            out.extend(_found(values, *waiting.pop()))
+        if side == 0:
+            waiting.append((t, k, v))
+        else:
+            values[k] = v
+    if waiting:
+        out.extend(_found(values, *waiting.pop()))
+    return out
+
+
+def _found(values: dict[int, Any], t: int, k: int, v: Any) -> list[Row]:
+    other = values.get(k)
+    return [] if other is None else [(k, v, other, t, t + 1)]
+
+
 # --- aggregates -----------------------------------------------------------------------------------
 
 
@@ -274,6 +295,7 @@ FORMS = {
     "rows": _form(rows),
     "doubles": _form(doubles) + _form(rows, "running sum, inexact", exact=False),
     "join3": _form(join3),
+    "latest": _form(latest),
     "filter": _form(filter_rows),
     "map": _form(map_rows),
 }

@@ -209,6 +209,16 @@ def _at_once_and_in_batches(query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> li
     ]
 
 
+# --- the latest of a key --------------------------------------------------------------------------
+
+
+def latest_asof(streams: Frames) -> pl.DataFrame:
+    right = streams["B"].select("t", "k", bv="v")
+    found = streams["A"].join_asof(right, on="t", by="k", check_sortedness=False)
+    given = found.filter(col.bv.is_not_null())
+    return given.select("k", "bv", av="v", valid_from="t", valid_to=col.t + 1).collect()
+
+
 FORMS = {
     "join": [
         Form("buckets by hand", join_buckets),
@@ -228,6 +238,7 @@ FORMS = {
         Form("rolling sum, inexact", rows_rolling, exact=False),
     ],
     "join3": [Form("buckets by hand", join3_buckets)],
+    "latest": [Form("ASOF join", latest_asof)],
     "filter": _at_once_and_in_batches(filter_rows),
     "map": _at_once_and_in_batches(map_rows),
 }

@@ -90,7 +90,7 @@ class Versions:
             return _NOTHING
         self._make_room(len(rows))
         found, numbers, weights, touched = look_up(
-            self._pool, rows, instants, counts, codes, starts
+            *self._pool, rows, instants, counts, codes, starts
         )
         self._looked_at += touched
         return found, numbers, weights
@@ -119,7 +119,7 @@ class Versions:
 
     def expire(self, frontier: int) -> None:
         """Drop the versions that have ended by the frontier: nothing earlier will look them up."""
-        drop_ended(self._pool, frontier)
+        drop_ended(*self._pool, frontier)
 
     def forget(self) -> None:
         """Drop rows that have no version, and keys that have no row. Rows given before must have
@@ -130,8 +130,8 @@ class Versions:
             self._forget_keys()
 
     def _forget_rows(self) -> None:
-        pool, used = self._pool, self._places()
-        numbers = pool.versions["row"]
+        pool, numbers = self._pool, self._pool.versions["row"]
+        used = np.flatnonzero(numbers >= 0)
         renumbered = self._rows.forget(numbers[used])
         assert renumbered is not None
         kept = np.flatnonzero(renumbered[:-1] >= 0)
@@ -150,15 +150,10 @@ class Versions:
         newest = _grown(self._pool.newest[kept], len(kept) + 1024)
         self._pool = self._pool._replace(newest=newest)
 
-    def _places(self) -> Ints:
-        """Those in use, in order of end and then of start."""
-        versions = self._pool.versions
-        used = np.flatnonzero(versions["row"] >= 0)
-        return used[np.lexsort((versions["start"][used], versions["end"][used]))]
-
     def save(self) -> State:
-        """The versions alone; the chains are made anew."""
-        versions = self._pool.versions[self._places()]
+        """The versions alone, in order of end and then of start; the chains are made anew."""
+        versions = self._pool.versions[self._pool.versions["row"] >= 0]
+        versions = versions[np.lexsort((versions["start"], versions["end"]))]
         return {
             "rows": self._rows.save(),
             "key_of": self._pool.key_of[: self._rows.keys.count].copy(),
@@ -181,7 +176,7 @@ class Versions:
         )
         for name in _SAVED:
             pool.versions[name][:count] = state["versions"][name]
-        link_versions(pool, count)
+        link_versions(*pool, count)
 
 
 def _free_places(first: int, stop: int, after: int) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Links = NDArray[np.int32]
+Versions = NDArray[Any]  # of type VERSION
 
 # A version, together in memory. `row` is -1 at a free place; `older` and `newer` are its neighbours
 # in a chain, `next` is the next in line.
@@ -41,9 +42,12 @@ _FOR_EVER = 2**63 - 1
 
 class Pool(NamedTuple):
     """Versions by place; which one of each row holds now, and its key; the newest versions of each
-    key, of those that hold and those that have ended. -1 where there is none."""
+    key, of those that hold and those that have ended. -1 where there is none.
 
-    versions: NDArray[Any]
+    Kernels take its arrays one by one: they count references to a tuple's at every use.
+    """
+
+    versions: Versions
     holding: Links
     key_of: Links
     newest: Links
@@ -52,7 +56,16 @@ class Pool(NamedTuple):
 
 @njit(cache=True)
 def look_up(
-    pool: Pool, rows: Ints, instants: Ints, counts: Ints, codes: Ints, starts: Ints
+    versions: Versions,
+    holding: Links,
+    key_of: Links,
+    newest: Links,
+    lists: Ints,
+    rows: Ints,
+    instants: Ints,
+    counts: Ints,
+    codes: Ints,
+    starts: Ints,
 ) -> tuple[Ints, Ints, Ints, int]:
     """For codes at `starts`: which of them finds which row, and how often that is there; and how
     many versions were looked at.
@@ -66,14 +79,14 @@ def look_up(
     change, i, place, count, touched = 0, 0, -2, 0, 0
     while True:
         change, i, place, count, touched = _follow_chains(
-            pool, rows, instants, counts, codes, starts,
+            versions, holding, key_of, newest, lists, rows, instants, counts, codes, starts,
             found, numbers, weights, change, i, place, count, touched,
         )  # fmt: skip
         if i == len(codes):
             break
         found, numbers, weights = _doubled(found), _doubled(numbers), _doubled(weights)
     for j in range(change, len(rows)):
-        _change(pool, rows[j], instants[j], counts[j])
+        _change(versions, holding, key_of, newest, lists, rows[j], instants[j], counts[j])
     return found[:count], numbers[:count], weights[:count], touched
 
 
@@ -83,7 +96,11 @@ def look_up(
 
 @njit(cache=True)
 def _follow_chains(
-    pool: Pool,
+    versions: Versions,
+    holding: Links,
+    key_of: Links,
+    newest: Links,
+    lists: Ints,
     rows: Ints,
     instants: Ints,
     counts: Ints,
@@ -99,13 +116,15 @@ def _follow_chains(
     touched: int,
 ) -> tuple[int, int, int, int, int]:
     """From `place` in the chains of code i on, until there is no more room; -2 is the beginning."""
-    versions, newest = pool.versions, pool.newest
     room, changes, known = len(found), len(rows), len(newest)
     while i < len(codes):
         code, start = codes[i], starts[i]
         if place == -2:
             while change < changes and instants[change] <= start:
-                _change(pool, rows[change], instants[change], counts[change])
+                _change(
+                    versions, holding, key_of, newest, lists,
+                    rows[change], instants[change], counts[change],
+                )  # fmt: skip
                 change += 1
             place = -1
             if 0 <= code < known:
@@ -128,73 +147,84 @@ def _follow_chains(
     return change, i, place, count, touched
 
 
-@njit(cache=True)
-def _change(pool: Pool, row: int, instant: int, count: int) -> None:
+@njit(cache=True, inline="always")
+def _change(
+    versions: Versions,
+    holding: Links,
+    key_of: Links,
+    newest: Links,
+    lists: Ints,
+    row: int,
+    instant: int,
+    count: int,
+) -> None:
     """From an instant on a row is there so often: its version ends, and another begins."""
-    versions, old = pool.versions, pool.holding[row]
+    old = holding[row]
+    if old >= 0 and versions[old].weight == count:
+        return
     if old >= 0:
-        if versions[old].weight == count:
-            return
-        _unlink(pool, old, NOW)
+        _unlink(versions, key_of, newest, old, NOW)
         versions[old].end = instant
-        _link(pool, old, row, ENDED)
-        _queue(pool, old)
-        pool.holding[row] = -1
+        _link(versions, key_of, newest, old, row, ENDED)
+        _queue(versions, lists, old)
+        holding[row] = -1
     if count != 0:
-        place = pool.lists[FREE]
-        pool.lists[FREE] = versions[place].next
-        pool.lists[USED] += 1
+        place = lists[FREE]
+        lists[FREE] = versions[place].next
+        lists[USED] += 1
         versions[place].start = instant
         versions[place].end = _FOR_EVER
         versions[place].weight = count
-        _link(pool, place, row, NOW)
-        pool.holding[row] = place
+        _link(versions, key_of, newest, place, row, NOW)
+        holding[row] = place
 
 
-@njit(cache=True)
-def _link(pool: Pool, place: int, row: int, chain: int) -> None:
+@njit(cache=True, inline="always")
+def _link(
+    versions: Versions, key_of: Links, newest: Links, place: int, row: int, chain: int
+) -> None:
     """Put it at the head of a chain of its row's key."""
-    versions, code = pool.versions, pool.key_of[row]
-    head = pool.newest[code, chain]
+    code = key_of[row]
+    head = newest[code, chain]
     versions[place].row = row
     versions[place].older = head
     versions[place].newer = -1
     if head >= 0:
         versions[head].newer = place
-    pool.newest[code, chain] = place
+    newest[code, chain] = place
 
 
-@njit(cache=True)
-def _unlink(pool: Pool, place: int, chain: int) -> None:
-    versions = pool.versions
+@njit(cache=True, inline="always")
+def _unlink(versions: Versions, key_of: Links, newest: Links, place: int, chain: int) -> None:
     older, newer = versions[place].older, versions[place].newer
     if newer >= 0:
         versions[newer].older = older
     else:
-        pool.newest[pool.key_of[versions[place].row], chain] = older
+        newest[key_of[versions[place].row], chain] = older
     if older >= 0:
         versions[older].newer = newer
 
 
-@njit(cache=True)
-def _queue(pool: Pool, place: int) -> None:
+@njit(cache=True, inline="always")
+def _queue(versions: Versions, lists: Ints, place: int) -> None:
     """Of all that have ended it is the last."""
-    pool.versions[place].next = -1
-    if pool.lists[LAST] >= 0:
-        pool.versions[pool.lists[LAST]].next = place
+    versions[place].next = -1
+    if lists[LAST] >= 0:
+        versions[lists[LAST]].next = place
     else:
-        pool.lists[FIRST] = place
-    pool.lists[LAST] = place
+        lists[FIRST] = place
+    lists[LAST] = place
 
 
 @njit(cache=True)
-def drop_ended(pool: Pool, frontier: int) -> None:
+def drop_ended(
+    versions: Versions, holding: Links, key_of: Links, newest: Links, lists: Ints, frontier: int
+) -> None:
     """Take out the versions that have ended by the frontier."""
-    versions, lists = pool.versions, pool.lists
     place = lists[FIRST]
     while place >= 0 and versions[place].end <= frontier:
         following = versions[place].next
-        _unlink(pool, place, ENDED)
+        _unlink(versions, key_of, newest, place, ENDED)
         versions[place].row = -1
         versions[place].next = lists[FREE]
         lists[FREE] = place
@@ -206,17 +236,19 @@ def drop_ended(pool: Pool, frontier: int) -> None:
 
 
 @njit(cache=True)
-def link_versions(pool: Pool, count: int) -> None:
+def link_versions(
+    versions: Versions, holding: Links, key_of: Links, newest: Links, lists: Ints, count: int
+) -> None:
     """Make the chains of the versions that stand at the first places, in order of end and then of
     start."""
     for place in range(count):
-        row = pool.versions[place].row
-        if pool.versions[place].end == _FOR_EVER:
-            _link(pool, place, row, NOW)
-            pool.holding[row] = place
+        row = versions[place].row
+        if versions[place].end == _FOR_EVER:
+            _link(versions, key_of, newest, place, row, NOW)
+            holding[row] = place
         else:
-            _link(pool, place, row, ENDED)
-            _queue(pool, place)
+            _link(versions, key_of, newest, place, row, ENDED)
+            _queue(versions, lists, place)
 
 
 @njit(cache=True)
