@@ -14,7 +14,6 @@ import pytest
 
 _SETTINGS = {
     "fsync": "off",  # nobody turns off the power in a test
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "wal_level": "logical",
     "max_replication_slots": "20",

@@ -31,7 +31,7 @@ from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
 if TYPE_CHECKING:
     from psycopg import Connection as Connected
 
-    Connection: TypeAlias = Connected[Any]
+Connection: TypeAlias = "Connected[Any]"
 
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0)  # seconds before each attempt to connect again
 _BATCHES = "millstream_batches"
@@ -46,12 +46,15 @@ _NOTE = """INSERT INTO {} AS noted (token, query, batch) VALUES (%s, %s, %s)
     WHERE noted.batch < excluded.batch"""
 
 
-def postgres(context: SinkContext, url: str, table: str) -> Sink:
+def postgres(context: SinkContext, url: str, table: str, keep: bool = False) -> Sink:
+    """Appends rows; with `keep`, the table has the answer at the frontier."""
     need_psycopg("sink")
     import psycopg
 
+    from millstream.connectors.sinks.postgres_kept import KeptPostgres
+
     try:
-        return Postgres(context, url, table)
+        return (KeptPostgres if keep else Postgres)(context, url, table)
     except psycopg.Error as error:
         raise _failure(error, table) from error
 
@@ -72,13 +75,16 @@ class Postgres(Noop):
             raise
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
-        import psycopg
-
         if not table.num_rows:
             return
-        rows = _csv(table)
+        rows = csv_rows(table)
+        self._deliver(lambda: self._write(rows, batch.id))
+
+    def _deliver(self, write: Callable[[], None]) -> None:
+        import psycopg
+
         try:
-            self._persistently(lambda: self._write(rows, batch.id))
+            self._persistently(write)
         except psycopg.Error as error:
             raise _failure(error, self._table) from error
 
@@ -98,11 +104,11 @@ class Postgres(Noop):
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
             self._connection.execute(sql(_MAKE_BATCHES, self._batches))
-            make = created(self._target, self._context.schema)
-            self._connection.execute(make)
-            check_columns(self._connection, self._table, self._target, self._context.schema)
+            self._connection.execute(created(self._target, self._schema))
+            check_columns(self._connection, self._table, self._target, self._schema)
             query = sql("SELECT batch FROM {} WHERE token = %s", self._batches)
             found = self._connection.execute(query, [self._context.token]).fetchone()
+            self._claim(known=found is not None)
         if found is not None and found[0] > self._context.next_batch:
             raise QueryError(
                 f'table "{self._table}" has batch {found[0]} of this query, but its checkpoint is '
@@ -113,13 +119,25 @@ class Postgres(Noop):
 
     def _write(self, rows: bytes, batch: int) -> None:
         with self._connection.transaction():
-            noted = [self._context.token, self._context.query, batch]
-            if not self._connection.execute(sql(_NOTE, self._batches), noted).rowcount:
+            if not self._note(batch):
                 return
             columns = identifiers(self._context.schema.names)
             statement = sql("COPY {} ({}) FROM STDIN (FORMAT csv)", self._target, columns)
             with self._connection.cursor().copy(statement) as copy:
                 copy.write(rows)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        """Of the table."""
+        return self._context.schema
+
+    def _claim(self, known: bool) -> None:
+        """Make the table what the query needs; `known`: it has written to it before."""
+
+    def _note(self, batch: int) -> bool:
+        """Note the number of a batch: whether it is new."""
+        noted = [self._context.token, self._context.query, batch]
+        return bool(self._connection.execute(sql(_NOTE, self._batches), noted).rowcount)
 
     def _persistently(self, write: Callable[[], None]) -> None:
         """Again on a new connection where the old one is lost."""
@@ -138,7 +156,7 @@ class Postgres(Noop):
         return write()
 
 
-def _csv(table: pa.Table) -> bytes:
+def csv_rows(table: pa.Table) -> bytes:
     """The rows as COPY reads them: NULL is nothing, an empty string is "" in quotes."""
     buffer = io.BytesIO()
     options = pyarrow.csv.WriteOptions(include_header=False)

@@ -57,7 +57,7 @@ class PostgresTable:
         self.url = url
         self.name = table_names(name)[-1]
         self.target = identifier(*table_names(name))
-        self.origin = Origin(table, f'PostgreSQL\'s table "{name}"')
+        self.origin = Origin(table, f'table "{name}" of PostgreSQL')
 
     def connected(self, **more: str) -> Connection:
         import psycopg
