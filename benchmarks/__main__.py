@@ -4,6 +4,7 @@ python -m benchmarks                          everything, about half an hour
 python -m benchmarks --quick                  everything, on little data
 python -m benchmarks join distinct --size 0.1 --all-forms
 python -m benchmarks flat memory latency      the bounds on our own operators
+python -m benchmarks relations                lookups and changes of a table, and their bounds
 python -m benchmarks wins                     who wins when, as G5 and K compare plans
 python -m benchmarks estimates                the cost model against what queries do
 python -m benchmarks gain planning            what the choice by cost gains, how long it takes
@@ -17,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import estimates, flat, gain, latency, memory, planning
+from benchmarks import estimates, flat, gain, latency, memory, planning, relations
 from benchmarks.contest import contenders, measure
 from benchmarks.papers import intervals_or_signs, who_wins
 from benchmarks.report import as_json, text
@@ -36,6 +37,7 @@ REPORTS: Mapping[str, Callable[[bool], object]] = {
     "flat": lambda quick: flat.report(small=flat.SMALL // 5 if quick else flat.SMALL),
     "memory": lambda quick: memory.report(),
     "latency": lambda quick: latency.report(),
+    "relations": relations.report,
     "wins": _wins,
     "estimates": estimates.report,
     "gain": gain.report,
