@@ -18,6 +18,7 @@ import pytest
 
 import millstream as ms
 from checkpoint import killed_query
+from millstream.errors import QueryError
 from millstream.logical.elements import Element, normal_form
 
 KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 5)
@@ -101,3 +102,17 @@ def test_snapshot_while_it_runs(tmp_path: Path, at: int) -> None:
         found = query.snapshot(at, timeout=30)
     expected = killed_query.session_of("local", 0).sql(killed_query.SQL).snapshot(at)
     assert sorted(map(str, found.to_pylist())) == sorted(map(str, expected.to_pylist()))
+
+
+def test_a_snapshot_does_not_lack_what_was_answered_before(tmp_path: Path) -> None:
+    """A query that goes on from its checkpoint has given rows that still hold, and has them not."""
+    for rows in ([{"t": 1}, {"t": 2}], [{"t": 3}]):
+        session = ms.Session("local")
+        feed = session.feed("S", {"t": "BIGINT"}, time="t")
+        query = session.sql("SELECT t FROM S WINDOW(RANGE 9) EMIT CHANGES")
+        with query.start("noop", checkpoint=str(tmp_path), snapshots=True) as running:
+            feed.send(rows)
+            running.stop()
+            if rows == [{"t": 3}]:
+                with pytest.raises(QueryError, match="what it answered before"):
+                    query.snapshot(2)

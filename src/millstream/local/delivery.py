@@ -61,6 +61,7 @@ class Delivery:
         self.rows = 0
         self.batches = 0
         self.kept = kept
+        self.resumed = False  # whether something was given before a restart
         self._query = query
         self._form = form
         self._context = context
@@ -121,6 +122,7 @@ class Delivery:
     def restore(self, state: State) -> None:
         for name, value in state.items():
             setattr(self, name, value)
+        self.resumed = self.rows > 0
 
     def close(self) -> None:
         with _told(self._query):

@@ -229,6 +229,12 @@ class Running:
             worker.awaited.remove(instant)
 
     def _snapshot(self, instant: int, kept: Kept) -> pa.Table:
+        if self._worker.delivery.resumed:
+            raise QueryError(
+                f'query "{self.name}" goes on from its checkpoint, and does not have what it '
+                "answered before",
+                help="make a materialized view of it: that has all that holds",
+            )
         if instant < kept.horizon:
             raise QueryError(
                 f'query "{self.name}" has forgotten the answer at {self._shown(instant)}',

@@ -82,6 +82,7 @@ class Function(Noop):
 _SINKS = {
     "console": ("console", "Console"),
     "csv": ("folder", "csv"),
+    "duckdb": ("duckdb_file", "duckdb"),
     "json": ("folder", "json"),
     "memory": ("memory", "memory"),
     "noop": ("console", "noop"),

@@ -77,9 +77,10 @@ class DuckdbFile(Noop):
         connection.execute(_MAKE_BATCHES)
         connection.register("alike", self._schema.empty_table())
         connection.execute(f"CREATE TABLE IF NOT EXISTS {self._target} AS SELECT * FROM alike")
-        has = connection.execute(f"SELECT * FROM {self._target} LIMIT 0").to_arrow_table().schema
-        wanted = connection.execute("SELECT * FROM alike").to_arrow_table().schema
-        if [(f.name, f.type) for f in has] != [(f.name, f.type) for f in wanted]:
+        has, wanted = (
+            connection.execute(f"DESCRIBE {name}").fetchall() for name in (self._target, "alike")
+        )
+        if [column[:2] for column in has] != [column[:2] for column in wanted]:
             raise QueryError(
                 f'table "{self._table}" of the DuckDB file "{self._path}" has other columns than '
                 "the query",
