@@ -36,7 +36,7 @@ _INSERT = """INSERT INTO {target} ({columns}) SELECT {columns} FROM changed,
     generate_series(1, greatest(change, 0)) WHERE change > 0"""
 
 
-def duckdb(context: SinkContext, path: str, table: str, keep: bool = False) -> Sink:
+def duckdb(context: SinkContext, path: str, table: str, *, keep: bool = False) -> Sink:
     """Appends rows; with `keep`, the table has the answer at the frontier."""
     try:
         import duckdb as _  # noqa: F401

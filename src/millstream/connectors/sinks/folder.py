@@ -32,7 +32,7 @@ _LINES = 100_000  # that are made at once
 _ELSEWHERE = "give the query a folder of its own"
 
 
-def parquet(context: SinkContext, path: str, keep: bool = False) -> Sink:
+def parquet(context: SinkContext, path: str, *, keep: bool = False) -> Sink:
     """Appends files to a folder; with `keep`, the path is one file with the answer."""
     if keep:
         from millstream.connectors.sinks.kept_file import KeptFile

@@ -46,7 +46,7 @@ _NOTE = """INSERT INTO {} AS noted (token, query, batch) VALUES (%s, %s, %s)
     WHERE noted.batch < excluded.batch"""
 
 
-def postgres(context: SinkContext, url: str, table: str, keep: bool = False) -> Sink:
+def postgres(context: SinkContext, url: str, table: str, *, keep: bool = False) -> Sink:
     """Appends rows; with `keep`, the table has the answer at the frontier."""
     need_psycopg("sink")
     import psycopg

@@ -25,7 +25,7 @@ from millstream.connectors.tables.kept_rows import Footprint, KeptRows
 from millstream.connectors.tables.persistent import Persistent
 from millstream.connectors.tables.postgres_columns import Column, typed
 from millstream.connectors.tables.postgres_table import PostgresTable
-from millstream.connectors.tables.replication import Followed, Replication
+from millstream.connectors.tables.replication import DENIED, Followed, Replication
 from millstream.connectors.tables.table_source import TableChanges
 
 _LOOK_EVERY = 1.0  # seconds between two looks at the table itself: decoding does not tell of it
@@ -101,7 +101,7 @@ class FollowedTable(Persistent):
         self._last_look = time.monotonic()
         self._replication = Replication(self._table)
         try:
-            with self._table.telling():
+            with self._table.telling(DENIED):
                 self._followed, texts, identities = self._replication.begin()
             rows = typed(self._table.origin, texts)
             self._known = KeptRows(self._table.origin, rows, identities)
@@ -115,7 +115,7 @@ class FollowedTable(Persistent):
         if self._replication is None:
             return self._anew()
         try:
-            with self._table.telling():
+            with self._table.telling(DENIED):
                 self._look()
                 return self._transaction(self._replication)
         except Outdated:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # How long, in seconds, a server may be silent; what a url says goes before.
 _PATIENCE = {"connect_timeout": "10", "tcp_user_timeout": "30000"}
 
+_DENIED = "let the role of the url do so, or name another role in the url"
+
 _FOUND = "SELECT to_regclass(%s)::oid"
 _OTHERS = """SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
     AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"""
@@ -121,26 +123,24 @@ class PostgresTable:
         return [column.combine_chunks() for column in table.columns]
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Errors of PostgreSQL in our words."""
+    def telling(self, denied: str = _DENIED) -> Iterator[None]:
+        """Errors of PostgreSQL in our words; `denied` helps those who may not do what they do."""
         import psycopg
 
         try:
             yield
         except psycopg.Error as error:
-            raise self._failure(error) from error
+            raise self._failure(error, denied) from error
 
-    def _failure(self, error: Any) -> MillstreamError:
+    def _failure(self, error: Any, denied: str) -> MillstreamError:
         name = f'table "{self.origin.table.name}"'
         if is_unreachable(error):
             return QueryError(
                 f"{name}: PostgreSQL cannot be reached: {reason(error)}",
                 help="see to the server and the url",
             )
-        hint = error.diag.message_hint
-        if error.sqlstate == "42501":
-            hint = hint or "let the role of the url do so, or name another role in the url"
-        return QueryError(f"{name}: {self.origin.name} cannot be read: {reason(error)}", help=hint)
+        help = denied if error.sqlstate == "42501" else error.diag.message_hint
+        return QueryError(f"{name}: {self.origin.name} cannot be read: {reason(error)}", help=help)
 
 
 @dataclass

@@ -48,7 +48,12 @@ _OURS = """SELECT pubname FROM pg_publication
     WHERE pubname ~ '^millstream_[0-9a-f]{16}$' AND pubowner = current_user::regrole"""
 _PUBLISHED = """SELECT prrelid::regclass::text FROM pg_publication_rel
     JOIN pg_publication ON pg_publication.oid = prpubid WHERE pubname = %s"""
+_ROLE = "SELECT rolname, rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user"
 _REFRESH = "write refresh => '5 seconds' instead of follow"
+DENIED = (
+    "to follow it, the role of the url must own the table, and have CREATE on the database and the "
+    f"attribute REPLICATION; or {_REFRESH}"
+)
 
 
 @dataclass(frozen=True)
@@ -192,13 +197,25 @@ class Replication:
         """Gives the name of its snapshot, which holds until the connection is used again."""
         if self._sending is not None:
             self._sending.close()
-        self._sending = self._table.connected(replication="database")
+        self._sending = self._sender()
         run(self._sending, _SETTINGS)
         made = run(
             self._sending,
             f'CREATE_REPLICATION_SLOT "{self._name}" TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT',
         )
         return (made.get_value(0, 2) or b"").decode()
+
+    def _sender(self) -> Connection:
+        import psycopg
+
+        try:
+            return self._table.connected(replication="database")
+        except psycopg.OperationalError as error:
+            assert self._reading is not None
+            role, may = self._reading.execute(_ROLE).fetchone() or ("", True)
+            if may:
+                raise
+            raise self._refusal(f'role "{role}" has not REPLICATION', DENIED) from error
 
 
 def _lock(function: str, name: str) -> tuple[str, list[object]]:
