@@ -93,6 +93,9 @@ _SINKS = {
 }
 
 
+_BY_NAME = inspect.Parameter.KEYWORD_ONLY
+
+
 class UnopenedSink:
     """A sink that is opened when its query starts."""
 
@@ -148,8 +151,9 @@ def _check_options(sink: NamedSink, opener: Callable[..., Sink]) -> None:
             raise QueryError(
                 f'sink "{sink.name}" has no option "{name}"', help=did_you_mean(name, names) or has
             )
-    by_place = names[: len(sink.values)]
-    if len(sink.values) > len(names) or set(by_place) & {*sink.options}:
+    places = [parameter.name for parameter in known if parameter.kind is not _BY_NAME]
+    by_place = places[: len(sink.values)]
+    if len(sink.values) > len(places) or set(by_place) & {*sink.options}:
         raise QueryError(f'sink "{sink.name}" has too many values')
     given = {*by_place, *sink.options}
     for parameter in known:
