@@ -10,7 +10,6 @@ from millstream.errors import (
     CatalogError,
     DataError,
     MillstreamError,
-    NotYetError,
     ParseError,
     QueryError,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "Heartbeat",
     "MillstreamError",
     "MillstreamWarning",
-    "NotYetError",
     "ParseError",
     "Query",
     "QueryError",

@@ -253,13 +253,13 @@ def _query_names() -> Iterator[str]:
         number += 1
 
 
-def column_named(columns: Schema, name: Name, owner: str) -> Field:
-    """The column of a stream's declaration that a clause of the same statement names."""
+def column_named(columns: Schema, name: Name, owner: str, kind: str = "stream") -> Field:
+    """The column of a stream's or a table's declaration that a clause names."""
     for column in columns:
         if name.matches(column.name):
             return column
     raise CatalogError(
-        f'column "{name.text}" does not exist in stream "{owner}"',
+        f'column "{name.text}" does not exist in {kind} "{owner}"',
         name.span,
         one_of(name.text, [column.name for column in columns], "column"),
     )

@@ -77,10 +77,6 @@ class CatalogError(MillstreamError):
     """The catalog refuses: the name is taken, unknown, or still in use."""
 
 
-class NotYetError(MillstreamError):
-    """Reserved: part of the language, not built yet."""
-
-
 class DataError(MillstreamError):
     """The data handed to a stream does not fit its declaration."""
 

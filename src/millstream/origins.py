@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from millstream.catalog import Stream, Table
 from millstream.connectors.registry import BUILT_IN, SOURCES
 from millstream.data import is_spark_frame
-from millstream.errors import CatalogError, DataError, MillstreamError, QueryError, did_you_mean
+from millstream.errors import DataError, MillstreamError, QueryError, did_you_mean
 from millstream.local.bounded import BATCH_ROWS
 from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
@@ -55,12 +55,9 @@ class Origins:
         self._connectors[name.lower()] = connect, decode, replays
 
     def table(self, name: Name) -> HeldTable:
-        """A table that statements can change."""
-        found = self._session.catalog.stream(name)
-        held = self._held.get(found.name)
-        if isinstance(held, HeldTable):
-            return held
-        raise CatalogError(f'"{found.name}" is a {found.kind} that follows from others', name.span)
+        held = self._held[self._session.catalog.stream(name).name]
+        assert isinstance(held, HeldTable)
+        return held
 
     def stream(self, name: str) -> Stream:
         stream = self._session.catalog.stream(Name(name, quoted=True))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,10 +101,13 @@ class PullQuery(Query):
         verbose: bool = False,
     ) -> str:
         """The plan over what is kept; `costs` and `verbose` have nothing to add."""
-        from millstream.physical.text import physical_text
+        from millstream.physical.text import physical_json, physical_text
 
         if format == "json":
-            return json.dumps(plan_json(self.pull.plan), indent=2, ensure_ascii=False)
+            told_as = plan_json(self.pull.plan)
+            if physical:
+                told_as = {"logical": told_as, "physical": physical_json(self._kept_plan)}
+            return json.dumps(told_as, indent=2, ensure_ascii=False)
         told = [plan_text(self.pull.plan)]
         if physical:
             told.append(physical_text(self._kept_plan, self.pull.plan.domain))
@@ -148,13 +151,20 @@ def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:
     return np.lexsort(words[::-1])
 
 
+@contextmanager
+def at_one_moment(session: Session, reads: Iterable[Read]) -> Iterator[Callable[[Read], Records]]:
+    """Nothing of what is read changes meanwhile: a function that reads it."""
+    kept = {read.name: session._kept.reader(read) for read in reads}
+    with ExitStack() as locks:
+        for _, each in sorted(kept.items()):
+            locks.enter_context(each.lock)
+        yield lambda read: _records(kept[read.name].read(read))
+
+
 def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Records]:
     """The rows of all that is read, at one moment."""
-    views = {read.name: session._kept.reader(read) for read in reads.values()}
-    with ExitStack() as locks:
-        for _, view in sorted(views.items()):
-            locks.enter_context(view.lock)
-        return {source: _records(views[read.name].read(read)) for source, read in reads.items()}
+    with at_one_moment(session, reads.values()) as rows:
+        return {source: rows(read) for source, read in reads.items()}
 
 
 def _records(rows: Batch) -> Records:

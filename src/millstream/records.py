@@ -113,7 +113,7 @@ def checked_records(stream: Stream, table: pa.Table) -> tuple[Records, list[BadR
         name = column_in_data(table.column_names, field.name, stream.name)
         columns.append(_typed(stream, field, table.column(name), bad))
     _check_not_null(stream, columns, bad)
-    start, end = _intervals(stream, columns, table.num_rows, bad)
+    start, end = intervals(stream, columns, table.num_rows, bad)
     records = Records(columns, start, end)
     if bad:
         kept = np.ones(len(records), np.bool_)
@@ -177,8 +177,8 @@ def _check_not_null(stream: Stream, columns: list[pa.Array], bad: dict[int, BadR
                 _note(bad, index, f'column "{field.name}" is NOT NULL')
 
 
-def _intervals(
-    stream: Stream, columns: list[pa.Array], length: int, bad: dict[int, BadRow]
+def intervals(
+    stream: Stream, columns: Sequence[pa.Array], length: int, bad: dict[int, BadRow]
 ) -> tuple[Ints, Ints]:
     """When each row is valid; without a time column, at the present instant."""
     if not stream.time:

@@ -72,6 +72,7 @@ from millstream.sql.calls import is_free_name
 from millstream.sql.parser import parse
 from millstream.sql.pulls import is_pull
 from millstream.sql.relations import with_time
+from millstream.table_changes import change_table
 from millstream.tables import TableHandle, latest_text
 from millstream.views import View
 
@@ -416,6 +417,8 @@ class Session:
                 self._kept.retain(statement.name.text, statement.retention)
             case syntax.CreateView():
                 return self._create_view(statement, text, file, parameters)
+            case syntax.ChangeTable():
+                return change_table(self, statement, parameters)
             case syntax.Select() | syntax.InsertInto():
                 return self._register(statement, text, file, parameters)
             case syntax.Drop(kind="STREAM" | "TABLE" | "VIEW" as kind, name=name):

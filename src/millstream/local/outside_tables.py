@@ -9,7 +9,7 @@ from millstream.connectors.tables.registry import table_source
 from millstream.connectors.tables.table_source import TableSource, TableTrouble
 from millstream.local.inbox import Inlet
 from millstream.local.tables import HeldTable
-from millstream.records import Records, records_of
+from millstream.records import records_of
 
 
 class OutsideTable(HeldTable):
@@ -22,7 +22,7 @@ class OutsideTable(HeldTable):
         self._using = threading.Lock()  # one begins or ends to follow at a time
         table_source(table)  # so that a declaration that cannot be is told at once
 
-    def records(self) -> Records:
+    def refresh(self) -> None:
         with self._using:
             if self._source is None:
                 source = table_source(self.table)
@@ -30,7 +30,6 @@ class OutsideTable(HeldTable):
                     self._read(source)
                 finally:
                     source.close()
-        return self._versions()
 
     def _read(self, source: TableSource) -> None:
         self.become(records_of(self.table, source.contents()))

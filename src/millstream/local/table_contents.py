@@ -98,6 +98,11 @@ class TableContents:
         codes = np.flatnonzero(self._counts[: self._rows.count])
         return list(self._stored.rows(codes)), self._counts[codes]
 
+    def counts(self, columns: Sequence[pa.Array], length: int) -> Ints:
+        """How often each of these rows is there."""
+        codes = self._rows.encode(columns, length, add=False)
+        return np.where(codes < 0, 0, self._counts[codes])
+
     def with_keys(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
         """The rows that have one of these keys, each once."""
         codes = self._keys.encode(keys, len(keys[0]), add=False)

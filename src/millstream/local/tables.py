@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millstream.catalog import Changes, Stream, Table
 from millstream.checkpoint.spool import Spool
-from millstream.connectors.tables.comparing import net_changes
+from millstream.connectors.tables.comparing import arrays_of, net_changes
 from millstream.connectors.tables.table_source import TableTrouble
 from millstream.errors import DataError, QueryError
 from millstream.instants import chronon, shown
@@ -26,8 +26,7 @@ from millstream.local.intake import joined
 from millstream.local.table_contents import TableContents
 from millstream.logical.time import ALWAYS, ANY_TIME, INFINITY, TIMESTAMP_TIME, TimeDomain
 from millstream.physical.batch import NEVER, Ints
-from millstream.records import Checked, Records
-
+from millstream.records import Checked, Records, intervals
 
 _SMALL = 100_000  # rows of a table of which every task of Spark may have all
 
@@ -52,6 +51,11 @@ class HeldTable:
         return len(self._contents)
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether all its rows and their times are known at once."""
+        return self.table.changes in (Changes.NONE, Changes.OWN)
+
+    @property
     def is_small(self) -> bool:
         return len(self) <= _SMALL
 
@@ -65,11 +69,30 @@ class HeldTable:
         with self._lock:
             return self._contents.table()
 
+    def refresh(self) -> None:
+        """Have what the table has by now, where that is not known anyhow."""
+
     def with_keys(self, keys: Sequence[pa.Array]) -> Records:
         """Its rows that have one of these keys."""
         with self._lock:
             columns = self._contents.with_keys(keys)
-            return Records(columns, *_always(len(columns[0])))
+            return Records(columns, *self._valid(columns, len(columns[0])))
+
+    def counts(self, records: Records) -> Ints:
+        """How often the table has each of these rows."""
+        with self._lock:
+            return self._contents.counts(records.columns, len(records))
+
+    def _present(self) -> Records:
+        """The rows of the table, and how often it has each."""
+        columns, counts = self._contents.rows()
+        return Records(columns, *self._valid(columns, len(counts)), counts)
+
+    def _valid(self, columns: Sequence[pa.Array], length: int) -> tuple[Ints, Ints]:
+        """When rows are valid: where they do not say it, always."""
+        if not self.table.time:
+            return _always(length)
+        return intervals(self.table, columns, length, {})
 
     # --- changes ---------------------------------------------------------------------------------
 
@@ -92,27 +115,25 @@ class HeldTable:
     def become(self, records: Records) -> None:
         """Have these rows and no others."""
         with self._lock:
-            columns, counts = self._contents.rows()
-            old = Records(columns, *_always(len(counts)), -counts)
-            new = replace(records, weight=_ones(records))
-            changes = self._net([old, new])
-            assert changes.weight is not None
-            self.change(changes, changes.weight)
+            self.exchange(self._present(), records)
+
+    def exchange(self, gone: Records, come: Records, at: object = None) -> None:
+        """Some rows for others, at one moment; those that are among both stay."""
+        changes = self._net([_taken(gone), replace(come, weight=_weights(come))])
+        assert changes.weight is not None
+        self.change(changes, changes.weight, at)
 
     def _net(self, parts: list[Records]) -> Records:
         """The same changes, each row once; what goes before what comes."""
         both = joined(parts)
         names = [str(number) for number in range(len(both.columns))]
-        assert both.weight is not None
-        net = net_changes(pa.table(both.columns, names=names), both.weight)
+        net = net_changes(pa.table(both.columns, names=names), _weights(both))
+        columns = arrays_of(net.rows)
         order = np.argsort(net.weight > 0, kind="stable")
-        columns = [column.combine_chunks() for column in net.rows.columns]
-        columns = [c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for c in columns]
-        return Records(columns, *_always(len(net)), net.weight).take(order)
+        return Records(columns, *self._valid(columns, len(net)), net.weight).take(order)
 
     def _check_mutable(self) -> None:
-        fixed = self.table.changes in (Changes.NONE, Changes.OWN)
-        if fixed and self._readers:
+        if self.is_fixed and self._readers:
             raise DataError(
                 f'table "{self.table.name}" is {self.table.changes.value}, and a query reads it',
                 help="stop the query first, or declare the table RETROACTIVE",
@@ -133,6 +154,12 @@ class HeldTable:
 
     def _instant(self, at: object, least: int) -> int:
         """The instant that a change names: none is final yet, nor before what came last."""
+        if self.is_fixed:
+            raise DataError(
+                f'table "{self.table.name}" is {self.table.changes.value}: it does not change at '
+                "an instant",
+                help="leave the time out, or declare the table RETROACTIVE",
+            )
         domain = self.domain
         if domain == ANY_TIME:
             named = isinstance(at, int) and not isinstance(at, bool)
@@ -160,22 +187,21 @@ class HeldTable:
 
     def _timeless(self, without: Records) -> Records:
         """What the table had before the first change that named its time."""
-        columns, counts = self._contents.rows()
-        assert without.weight is not None
-        now = Records(columns, *_always(len(counts)), counts)
-        return self._net([now, replace(without, weight=-without.weight)])
+        net = self._net([self._present(), _taken(without)])
+        start, end = _always(len(net))
+        return replace(net, start=start, end=end)
 
     def records(self) -> Records:
         """All its versions, as changes in order of time; rows with their own interval as they
         are."""
+        self.refresh()
         return self._versions()
 
     def _versions(self) -> Records:
         with self._lock:
             if self._history is not None:
                 return joined(self._history).in_order()
-            columns, counts = self._contents.rows()
-            return Records(columns, *_always(len(counts)), counts)
+            return self._present().in_order()
 
     def check_domain(self, domain: TimeDomain) -> None:
         if self.domain not in (ANY_TIME, domain) and self.domain.type != domain.type:
@@ -201,10 +227,7 @@ class HeldTable:
             if known is None:
                 first = self._versions()
             else:
-                columns, counts = self._contents.rows()
-                now = Records(columns, *_always(len(counts)), counts)
-                assert known.weight is not None
-                first = self._net([replace(known, weight=-known.weight), now])
+                first = self._net([_taken(known), self._present()])
             if len(first):
                 inlet.offer(Checked(first))
             self._readers.append(inlet)
@@ -249,7 +272,7 @@ class TableInput(QueuedInput):
 
     @property
     def is_fixed(self) -> bool:
-        return self.table.changes in (Changes.NONE, Changes.OWN)
+        return self._origin.is_fixed
 
     def timed(self, records: Records, now: int) -> Records:
         if self.is_fixed:
@@ -280,5 +303,10 @@ def _for_ever(length: int) -> Ints:
     return np.full(length, INFINITY, np.int64)
 
 
-def _ones(records: Records) -> Ints:
-    return np.ones(len(records), np.int64)
+def _weights(records: Records) -> Ints:
+    return np.ones(len(records), np.int64) if records.weight is None else records.weight
+
+
+def _taken(records: Records) -> Records:
+    """The same rows, going."""
+    return replace(records, weight=-_weights(records))

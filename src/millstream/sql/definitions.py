@@ -33,11 +33,13 @@ from millstream.sql.table_definitions import read_table
 from millstream.sql.tokens import Cursor, Token
 from millstream.sql.view_definitions import read_derived, read_retention, read_view
 
-_EXPECTED = "a query, CREATE STREAM, CREATE TABLE, INSERT INTO, DROP, STOP or SHOW"
+_EXPECTED = "a query, CREATE, INSERT INTO, UPDATE, DELETE, MERGE, DROP, STOP or SHOW"
 _SHOWN = ("STREAMS", "TABLES", "VIEWS", "QUERIES")
 _DROPPED = ("STREAM", "TABLE", "VIEW", "QUERY")
 _OF_STREAMS, _OF_COLUMNS = ("RATE", "SIZE"), ("DISTINCT", "MIN", "MAX")  # statistics
-_FIRST_WORDS = ("SELECT", "WITH", "CREATE", "INSERT", "DROP", "STOP", "SHOW")
+_FIRST_WORDS = (
+    "SELECT", "WITH", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE", "DROP", "STOP", "SHOW"
+)  # fmt: skip
 
 
 class DefinitionReader:

@@ -37,6 +37,7 @@ from millstream.sql.complaints import syntax_error
 from millstream.sql.definitions import DefinitionReader
 from millstream.sql.shape import QueryShape, Reference
 from millstream.sql.statements import (
+    ChangeTable,
     Query,
     Select,
     Statement,
@@ -44,6 +45,7 @@ from millstream.sql.statements import (
     clauses_of,
     mark_comma,
 )
+from millstream.sql.table_statements import starts_change, take_effective
 from millstream.sql.tokens import Cursor, Token, tokenize
 
 # sqlglot logs what it cannot parse; we raise instead.
@@ -84,6 +86,8 @@ class _Statement:
     def read(self) -> Statement:
         if self.cursor.at("SELECT") or self.cursor.at("WITH") or self.cursor.at("("):
             return Select(self.query())
+        if starts_change(self.cursor):
+            return self._change()
         reader = DefinitionReader(self.text, self.cursor, self.parameters, self.query)
         return reader.statement()
 
@@ -95,13 +99,22 @@ class _Statement:
         whole = tokens[0].span.to(tokens[-1].span)
         tokens, emit, every, emit_span = _take_emit(tokens, self.parameters)
         tokens, shed = _take_shed(tokens, self.parameters)
+        return Query(self._tree(tokens, exp.Query), emit, emit_span, whole, every, shed)
+
+    def _change(self) -> Statement:
+        tokens, at = take_effective(self.cursor.tokens, self.parameters)
+        whole = tokens[0].span.to(tokens[-1].span)
+        return ChangeTable(Query(self._tree(tokens, exp.DML), span=whole), at)
+
+    def _tree(self, tokens: Sequence[Token], kind: type[exp.Expression]) -> exp.Expression:
+        """What sqlglot makes of the tokens, with the clauses that it does not know."""
         lifted = _Lifter(self.text, tokens, self.parameters)
         lifted.run()
-        tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens)
+        tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens, kind)
         _attach(tree, lifted.found)
         _complete_positions(tree, tokens)
         _mark_commas(tree, lifted.shape.references)
-        return Query(tree, emit, emit_span, whole, every, shed)
+        return tree
 
 
 def _take_emit(
@@ -277,7 +290,9 @@ _AFTER_REFERENCE = _AFTER_FROM | frozenset(
 )  # fmt: skip
 
 
-def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp.Expression:
+def _parse_with_sqlglot(
+    blanked: str, text: str, tokens: Sequence[Token], kind: type[exp.Expression]
+) -> exp.Expression:
     try:
         trees = [tree for tree in sqlglot.parse(blanked, dialect="spark") if tree is not None]
     except SqlglotParseError as error:
@@ -288,8 +303,9 @@ def _parse_with_sqlglot(blanked: str, text: str, tokens: Sequence[Token]) -> exp
         raise
     except Exception as error:  # a fault of the library is still no traceback for the user
         raise ParseError(f"the statement cannot be parsed: {error}") from None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise ParseError("expected a query", Span(*_extent(blanked)))
+    if len(trees) != 1 or not isinstance(trees[0], kind):
+        expected = "a query" if kind is exp.Query else "INSERT, UPDATE, DELETE or MERGE"
+        raise ParseError(f"expected {expected}", Span(*_extent(blanked)))
     return trees[0].transform(_uniform, copy=False)
 
 

@@ -18,7 +18,7 @@ from millstream.catalog import Changes, Connector
 from millstream.errors import Span
 from millstream.logical.text import literal_text
 from millstream.names import Name
-from millstream.sql.clauses import Clauses, Duration, Shed
+from millstream.sql.clauses import Clauses, Duration, EffectiveAt, Shed
 
 _CLAUSES = "stream_clauses"
 _COMMA = "comma"
@@ -255,6 +255,17 @@ class InsertInto:
 
 
 @dataclass(frozen=True)
+class ChangeTable:
+    """INSERT, UPDATE, DELETE or MERGE on a table: sqlglot's tree, and when it takes effect."""
+
+    body: Query
+    at: EffectiveAt | None = None
+
+    def __str__(self) -> str:
+        return f"{self.body} {self.at}" if self.at is not None else str(self.body)
+
+
+@dataclass(frozen=True)
 class Select:
     query: Query
 
@@ -295,6 +306,7 @@ Statement: TypeAlias = (
     | CreateDerivedStream
     | CreateView
     | InsertInto
+    | ChangeTable
     | Select
     | Drop
     | Stop

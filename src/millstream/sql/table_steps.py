@@ -1,0 +1,162 @@
+"""UPDATE, DELETE and MERGE as queries: rows of FROM … WHERE …, and what becomes of each.
+
+UPDATE t SET c = e WHERE p      FROM t WHERE p
+DELETE FROM t WHERE p           FROM t WHERE p
+MERGE INTO t USING s ON j       FROM t JOIN s ON j where rows match, FROM s ANTI JOIN t ON j where
+                                none does, FROM t ANTI JOIN s ON j where NOT MATCHED BY SOURCE; a
+                                clause has the rows that no clause before it has taken
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from millstream.catalog import Table, column_named
+from millstream.errors import BindError, Span
+from millstream.logical.plan import Field
+from millstream.names import Name
+from millstream.sql.scope import name_of, refuse_others, span_of
+
+
+@dataclass(frozen=True)
+class Step:
+    """For each row of a query without a select list: the row of the table that `goes` names in FROM
+    goes, and one comes, of the values `given` by column and those of the row that goes."""
+
+    rows: exp.Select
+    goes: str | None
+    given: Mapping[str, exp.Expression] | None
+    span: Span | None = None
+
+
+def updated(tree: exp.Update, table: Table) -> Step:
+    refuse_others(tree, ("this", "expressions", "where"), "UPDATE")
+    rows = _where(_from(tree.this), tree)
+    return Step(rows, _name(tree.this), _settings(tree, table))
+
+
+def deleted(tree: exp.Delete) -> Step:
+    refuse_others(tree, ("this", "where"), "DELETE")
+    return Step(_where(_from(tree.this), tree), _name(tree.this), None)
+
+
+def merged(tree: exp.Merge, source: exp.Expression, table: Table) -> list[Step]:
+    """The steps of the clauses of a MERGE whose USING is `source`."""
+    refuse_others(tree, ("this", "using", "on", "whens"), "MERGE")
+    taken: dict[tuple[bool, bool], list[exp.Expression]] = {}
+    steps = []
+    for when in tree.args["whens"].expressions:
+        refuse_others(when, ("matched", "source", "condition", "then"), "MERGE")
+        matched, by_source = bool(when.args.get("matched")), bool(when.args.get("source"))
+        condition = when.args.get("condition")
+        before = taken.setdefault((matched, by_source), [])
+        rows = _met(tree, source, matched, by_source)
+        for earlier in before:
+            passed = exp.Coalesce(this=earlier.copy(), expressions=[exp.false()])
+            rows = rows.where(exp.Not(this=passed), copy=False)
+        if condition is not None:
+            rows = rows.where(condition.copy(), copy=False)
+        before.append(condition if condition is not None else exp.true())
+        then = when.args["then"]
+        if matched or by_source:
+            steps.append(_of_own(rows, then, _name(tree.this), source, table))
+        else:
+            steps.append(_of_others(rows, then, source, table))
+    return steps
+
+
+def _met(tree: exp.Merge, source: exp.Expression, matched: bool, by_source: bool) -> exp.Select:
+    target, on = tree.this, tree.args["on"].copy()
+    if matched:
+        return _from(target).join(source.copy(), on=on, copy=False)
+    first, other = (target, source) if by_source else (source, target)
+    return _from(first).join(other.copy(), on=on, join_type="left anti", copy=False)
+
+
+def _of_own(
+    rows: exp.Select, then: exp.Expression, name: str, source: exp.Expression, table: Table
+) -> Step:
+    """What becomes of rows of the table."""
+    if isinstance(then, exp.Var) and then.name.upper() == "DELETE":
+        return Step(rows, name, None)
+    if isinstance(then, exp.Update):
+        if then.expressions and isinstance(then.expressions[0], exp.Star):
+            return Step(rows, name, _same_names(source, table))
+        return Step(rows, name, _settings(then, table))
+    raise BindError("rows that are there can be changed by UPDATE SET or DELETE", span_of(then))
+
+
+def _of_others(
+    rows: exp.Select, then: exp.Expression, source: exp.Expression, table: Table
+) -> Step:
+    """What becomes of rows that the table does not have."""
+    if not isinstance(then, exp.Insert):
+        raise BindError("for rows that are NOT MATCHED there is INSERT", span_of(then))
+    if isinstance(then.this, exp.Star):
+        return Step(rows, None, _same_names(source, table))
+    named = then.this.expressions if then.this is not None else []
+    targets = targets_of(table, [name_of(column.this) for column in named])
+    items = then.expression.expressions
+    check_width(len(items), targets, table, span_of(then))
+    names = [target.name for target in targets]
+    return Step(rows, None, dict(zip(names, items, strict=True)), span_of(then))
+
+
+def _settings(tree: exp.Update, table: Table) -> dict[str, exp.Expression]:
+    """`SET column = value, …`"""
+    if not tree.expressions:
+        raise BindError("UPDATE needs SET column = value", span_of(tree))
+    given: dict[str, exp.Expression] = {}
+    for setting in tree.expressions:
+        if not isinstance(setting, exp.EQ) or not isinstance(setting.this, exp.Column):
+            raise BindError("SET takes column = value", span_of(setting))
+        name = name_of(setting.this.this)
+        column = column_named(table.columns, name, table.name, table.kind)
+        if column.name in given:
+            raise BindError(f'SET gives column "{column.name}" twice', name.span)
+        given[column.name] = setting.expression
+    return given
+
+
+def _same_names(source: exp.Expression, table: Table) -> dict[str, exp.Expression]:
+    """`*`: each column is given by that of the source with its name."""
+    of = _name(source)
+    names = [column.name for column in table.columns]
+    return {name: exp.column(name, table=of, quoted=True) for name in names}
+
+
+def targets_of(table: Table, names: Sequence[Name]) -> list[Field]:
+    """The columns that are named, or all."""
+    if not names:
+        return list(table.columns)
+    found = [column_named(table.columns, name, table.name, table.kind) for name in names]
+    for number, column in enumerate(found):
+        if column in found[:number]:
+            raise BindError(f'column "{column.name}" is named twice', names[number].span)
+    return found
+
+
+def check_width(width: int, targets: Sequence[Field], table: Table, span: Span | None) -> None:
+    if width != len(targets):
+        raise BindError(
+            f'INSERT gives {width} values for {len(targets)} columns of table "{table.name}"',
+            span,
+            f"the columns are {', '.join(target.name for target in targets)}",
+        )
+
+
+def _from(reference: exp.Expression) -> exp.Select:
+    return exp.Select().from_(reference.copy(), copy=False)
+
+
+def _where(rows: exp.Select, tree: exp.Expression) -> exp.Select:
+    where = tree.args.get("where")
+    return rows if where is None else rows.where(where.this.copy(), copy=False)
+
+
+def _name(reference: exp.Expression) -> str:
+    """What a reference goes by."""
+    return str(reference.alias_or_name)
