@@ -19,11 +19,14 @@ from millstream.cli.progress import progress
 from millstream.cli.reading import parameters_of, standing, statements_in, warnings_told
 from millstream.cli.run import run_live
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
+from millstream.cli.views import start_views
 from millstream.errors import MillstreamError, ParseError, QueryError
 from millstream.names import Name
+from millstream.pulls import PullQuery
 from millstream.query import Query
 from millstream.sql.tokens import tokenize
 from millstream.types import sql_name
+from millstream.views import View
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -50,6 +53,7 @@ def shell(file: str | None, engine: str, parameters: Iterable[str]) -> None:
     text, name = ("", "") if file is None else statements_in(file)
     session, _ = standing(text, name, engine, values)
     shell = Shell(session, values)
+    start_views(session)
     try:
         for text in typed(session) if sys.stdin.isatty() else piped():
             if not shell.run(text):
@@ -157,6 +161,8 @@ class Shell:
         for query in self._session.queries.values():
             if query.running is not None:
                 query.running.stop()
+        for view in self._session._kept.all:
+            view.stop()
 
     def _statements(self, text: str) -> None:
         with warnings_told():
@@ -164,11 +170,16 @@ class Shell:
         for result in results:
             if isinstance(result, pa.Table):
                 self._print(result)
+            elif isinstance(result, View):
+                print(f"{result.name} runs; DROP VIEW {result.name} ends it", file=sys.stderr)
             elif isinstance(result, Query):
                 self._query(result)
+            elif isinstance(result, int):
+                print(f"({_counted(result)} changed)")
 
     def _query(self, query: Query) -> None:
-        spark_started(self._session)
+        if not isinstance(query, PullQuery):
+            spark_started(self._session)
         if query.sink is not None:
             query.start()
             print(f"{query.name} runs; STOP QUERY {query.name} stops it", file=sys.stderr)
@@ -184,7 +195,7 @@ class Shell:
             self._drop(query)
 
     def _answer(self, query: Query) -> None:
-        if not is_live(self._session, query):
+        if isinstance(query, PullQuery) or not is_live(self._session, query):
             waiting = progress(lambda: f"{query.name} runs: Ctrl-C stops it")
             with waiting, cancelled_by_interrupt(self._session):
                 table = query.run()
@@ -201,7 +212,7 @@ class Shell:
     def _print(self, table: pa.Table) -> None:
         Output("table").give("", table.slice(0, _MOST_ROWS))
         more = table.num_rows - _MOST_ROWS
-        rows = "1 row" if table.num_rows == 1 else f"{table.num_rows:,} rows"
+        rows = _counted(table.num_rows)
         print(f"({rows}{f', the first {_MOST_ROWS} of them' if more > 0 else ''})")
 
     # --- commands --------------------------------------------------------------------------------
@@ -252,3 +263,7 @@ class Shell:
             self._drop(query)
             query = self._select(f"{query.text.removesuffix(' EMIT FINAL')} EMIT CHANGES")
         self._asked(query, watch)
+
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"
