@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from psycopg import Error
     from psycopg.sql import Composable, Composed, Identifier
 
+_CANCELED = "57014"
+
 
 def need_psycopg(what: str) -> None:
     """Refuse to go on without the package."""
@@ -56,4 +58,6 @@ def reason(error: Error) -> str:
 
 def is_unreachable(error: Error) -> bool:
     """Whether it is the server or the way there, and not what was asked for."""
-    return error.sqlstate is None or error.sqlstate[:2] in ("08", "57")
+    if error.sqlstate is None:
+        return True
+    return error.sqlstate[:2] in ("08", "57") and error.sqlstate != _CANCELED

@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors.tables.followers import Bag, contents, declared, following
+from connectors.tables.followers import Bag, bag, contents, declared, following
 from millstream import types
 from millstream.catalog import Table
-from millstream.connectors.tables import followed_table
+from millstream.connectors.tables import followed_table, replication
 from millstream.connectors.tables.registry import table_source
+from millstream.connectors.tables.table_source import TableChanges
 from millstream.errors import MillstreamError
 from postgres_server import Server
 
@@ -300,6 +301,31 @@ def test_a_server_that_is_restarted(url: str, postgres_server: Server, mode: str
         check_history(follower.history, accounts.states)
     assert left_behind(database) == (0, 0)
     database.close()
+
+
+def test_whoever_reads_slowly(url: str, database: Any) -> None:
+    """The server cuts off who does not answer for long: what was missed comes at once."""
+    database.execute(f"ALTER DATABASE {database.info.dbname} SET wal_sender_timeout = '500ms'")
+    database.execute("CREATE TABLE t (id integer PRIMARY KEY, name text)")
+    source = table_source(table(url))
+    found = bag(source.contents())
+    changes = source.changes()
+    for number in range(3):
+        database.execute(f"INSERT INTO t VALUES ({number}, 'a')")
+        event = next(changes)
+        assert isinstance(event, TableChanges)
+        found.update(bag(event.rows))
+    assert found == rows(database)
+    database.execute("UPDATE t SET name = 'b' WHERE id = 1")
+    time.sleep(1.5)
+    database.execute("UPDATE t SET name = 'c' WHERE id = 1")
+    while found != rows(database):
+        event = next(changes)
+        if isinstance(event, TableChanges):
+            for row, weight in zip(event.rows.to_pylist(), event.weight.tolist(), strict=True):
+                found[tuple(row.values())] += weight
+            found = +found
+    source.close()
 
 
 # --- tables that change ---------------------------------------------------------------------------
@@ -586,4 +612,19 @@ def test_a_transaction_that_stays_open(url: str, database: Any) -> None:
         with pytest.raises(MillstreamError, match="canceling statement due to user request"):
             source.contents()
         assert time.monotonic() - begun < 5
+        other.rollback()
+
+
+def test_a_transaction_that_stays_open_for_too_long(
+    url: str, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replication, "_SETTINGS", "SET row_security = off; SET lock_timeout = 200")
+    database.execute("CREATE TABLE t (id integer PRIMARY KEY, name text)")
+    with psycopg.connect(url) as other:
+        other.execute("INSERT INTO t VALUES (1, 'a')")
+        assert message(table(url)) == (
+            'table "T": table "t" of PostgreSQL cannot be read: canceling statement due to lock '
+            "timeout\nhelp: others lock the table, or have had a transaction open for long: see "
+            "pg_stat_activity"
+        )
         other.rollback()

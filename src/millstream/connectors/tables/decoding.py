@@ -82,10 +82,11 @@ class Decoder:
                 self._heartbeat(data)
             else:
                 message = self._read(bytes(data[25:]))
+                if isinstance(message, Committed):
+                    self._tell_status_in_time()
                 if message is not None:
                     yield message
-        if time.monotonic() - self._last_status > _STATUS_EVERY:
-            self._tell_status()
+        self._tell_status_in_time()
 
     def _read(self, data: bytes) -> Message | None:
         kind = data[:1]
@@ -112,6 +113,10 @@ class Decoder:
         if not self._in_transaction:
             self._done = max(self._done, end)
         if wants_answer:
+            self._tell_status()
+
+    def _tell_status_in_time(self) -> None:
+        if time.monotonic() - self._last_status > _STATUS_EVERY:
             self._tell_status()
 
     def _tell_status(self) -> None:

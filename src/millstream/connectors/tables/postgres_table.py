@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _PATIENCE = {"connect_timeout": "10", "tcp_user_timeout": "30000"}
 
 _DENIED = "let the role of the url do so, or name another role in the url"
+_HELD_UP = "others lock the table, or have had a transaction open for long: see pg_stat_activity"
 
 _FOUND = "SELECT to_regclass(%s)::oid"
 _OTHERS = """SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
@@ -139,7 +140,7 @@ class PostgresTable:
                 f"{name}: PostgreSQL cannot be reached: {reason(error)}",
                 help="see to the server and the url",
             )
-        help = denied if error.sqlstate == "42501" else error.diag.message_hint
+        help = {"42501": denied, "55P03": _HELD_UP}.get(error.sqlstate, error.diag.message_hint)
         return QueryError(f"{name}: {self.origin.name} cannot be read: {reason(error)}", help=help)
 
 
