@@ -108,9 +108,10 @@ class View:
         return next((r.exception for r in self._running if r.exception is not None), None)
 
     @property
-    def running(self) -> Running | None:
-        """Its query while it runs: rows that came too late, errors, metrics."""
-        return self._running[0] if self._running else None
+    def running(self) -> list[Running]:
+        """Its query, started: rows that came too late, errors, metrics; and, with EMIT EVERY, the
+        one that gives whole answers."""
+        return list(self._running)
 
     # --- its rows --------------------------------------------------------------------------------
 

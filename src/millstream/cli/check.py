@@ -6,15 +6,18 @@ import sys
 from collections.abc import Iterable
 
 from millstream.cli.reading import bound
+from millstream.pulls import PullQuery
 
 
 def check(file: str, parameters: Iterable[str]) -> None:
     session, results = bound(file, "local", parameters)
-    queries = len(session.queries)
-    print(
-        f"{_counted(len(results), 'statement')}, {_counted(queries, 'query', 'queries')}: fine",
-        file=sys.stderr,
-    )
+    asked = sum(isinstance(result, PullQuery) for result in results)
+    told = [
+        _counted(len(results), "statement"),
+        _counted(len(session.queries) + asked, "query", "queries"),
+    ]
+    told += [_counted(len(session.views), "view")] if session.views else []
+    print(f"{', '.join(told)}: fine", file=sys.stderr)
 
 
 def _counted(count: int, one: str, many: str | None = None) -> str:

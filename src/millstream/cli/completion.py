@@ -21,8 +21,9 @@ KEYWORDS = """
 ALL AND ANY AS ASC BETWEEN BY CASE CAST CREATE CROSS DELAY DESC DISTINCT DROP DSTREAM ELSE EMIT
 CHANGES END EXCEPT EXISTS FILTER FINAL FROM FULL GRANULARITY GROUP HAVING IDLE AFTER IN INNER
 INSERT INTERSECT INTO IS ISTREAM JOIN LEFT LIKE LIMIT MINUTES NATURAL NOT NOW NULL ON OR ORDER
-ORDERED OUTER PARTITION QUERIES QUERY RANGE RIGHT ROWS RSTREAM SECONDS SELECT SHOW SLIDE SOURCE
-STOP STREAM STREAMS THEN TIMESTAMP UNBOUNDED UNION UNIT USING VALID WHEN WHERE WINDOW WITH
+EVERY HISTORY MATERIALIZED OF ORDERED OUTER PARTITION QUERIES QUERY RANGE RETAIN RIGHT ROWS RSTREAM
+SECONDS SELECT SHOW SLIDE SOURCE STOP STREAM STREAMS THEN TIMESTAMP UNBOUNDED UNION UNIT USING VALID
+VIEW VIEWS WHEN WHERE WINDOW WITH
 """.split()  # noqa: SIM905 - as prose it is easier to read
 
 
@@ -56,7 +57,7 @@ class Completions(Completer):
             return _columns([known] if known is not None else streams)
         called = {*functions.names(), *aggregates.names(), *self._session.catalog.functions}
         return [
-            *((stream.name, "stream") for stream in streams),
+            *((stream.name, stream.kind) for stream in streams),
             *_columns(streams),
             *((name.upper(), "function") for name in sorted(called) if name.isidentifier()),
             *((word, "keyword") for word in KEYWORDS),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from millstream.cli.reading import UsageError, bound
+from millstream.cli.views import queries_of
 
 if TYPE_CHECKING:
     from millstream.query import Query
@@ -25,9 +26,9 @@ def explain(
         raise UsageError("--json and --dot exclude each other")
     if verbose and (json or dot):
         raise UsageError("--verbose is text: leave --json and --dot out")
-    session, _ = bound(file, engine, parameters)
+    session, results = bound(file, engine, parameters)
     told = []
-    for query in session.queries.values():
+    for query in queries_of(session, results):
         if dot:
             from millstream.cli.dot import dot_graph
 

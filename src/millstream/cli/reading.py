@@ -91,6 +91,7 @@ def standing(
     from millstream.session import Session
 
     session = Session(engine)
+    session._kept.starts = False  # the command says when
     with warnings_told():
         return session, session.run_statements(text, name, values)
 

@@ -19,13 +19,16 @@ from millstream.cli.output import Output, default_format
 from millstream.cli.progress import progress
 from millstream.cli.reading import bound
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
+from millstream.cli.views import any_live, await_views, start_views
 from millstream.instants import chronon, shown
+from millstream.pulls import PullQuery
 from millstream.query import Query
 
 if TYPE_CHECKING:
     from millstream.instants import Instant
     from millstream.local.running import Running
     from millstream.session import Session
+    from millstream.views import View
 
 
 def run(
@@ -37,22 +40,28 @@ def run(
     parameters: Iterable[str],
 ) -> None:
     """The whole file is bound first: a mistake in its last statement is told before the first
-    query runs."""
+    query runs. Queries over views alone are asked last, when all else has ended."""
     session, results = bound(file, engine, parameters)
     output = Output(format or default_format())
     queries = list(session.queries.values())
-    ends = {query.name: _end(query, until) for query in queries}
-    if queries:
+    if queries or session.views:
         spark_started(session)
-    live = checkpoint is not None or any(is_live(session, query) for query in queries)
+    live = checkpoint is not None or any_live(session)
+    live = live or any(is_live(session, query) for query in queries)
+    views = start_views(session, checkpoint)
+    ends = {query.name: _end(query, until) for query in [*queries, *(v.query for v in views)]}
     for number, result in enumerate(results, 1):
         if isinstance(result, pa.Table):
             output.give(f"statement {number}", result)
         elif isinstance(result, Query) and result in queries and not live:
             run_bounded(session, result, output, ends[result.name])
     if live:
-        run_live(queries, output, ends, checkpoint)
-    if not any(isinstance(result, pa.Table | Query) for result in results):
+        run_live(queries, output, ends, checkpoint, views)
+    await_views(views)
+    for number, result in enumerate(results, 1):
+        if isinstance(result, PullQuery):
+            run_bounded(session, result, output, named=f"statement {number}")
+    if not views and not any(isinstance(result, pa.Table | Query) for result in results):
         print(f'warning: "{file}" has no query: nothing was run', file=sys.stderr)
 
 
@@ -67,12 +76,18 @@ def _end(query: Query, until: str | None) -> Instant | None:
 # --- streams that end -----------------------------------------------------------------------------
 
 
-def run_bounded(session: Session, query: Query, output: Output, end: Instant | None = None) -> None:
+def run_bounded(
+    session: Session,
+    query: Query,
+    output: Output,
+    end: Instant | None = None,
+    named: str | None = None,
+) -> None:
     """To its end; the answer in normal form and in order, or to its sink."""
     with progress(lambda: f"{query.name} runs"), cancelled_by_interrupt(session):
         table = query.run()
     if query.sink is None:
-        output.give(query.name, cropped(table, end))
+        output.give(named or query.name, cropped(table, end))
     if query.errors:
         row, message = query.errors[0]
         _tell_errors(query.name, len(query.errors), f"{message} in {row}")
@@ -98,11 +113,14 @@ def run_live(
     output: Output,
     ends: dict[str, Instant | None],
     checkpoint: str | None = None,
+    views: Iterable[View] = (),
 ) -> None:
-    """All at once, until they have ended or Ctrl-C ends them."""
+    """All at once, with the views, until they have ended or Ctrl-C ends them."""
     mailbox = Mailbox()
     with ExitStack() as stack:
-        running = []
+        running = [each for view in views for each in view.running]
+        for each in running:
+            stack.callback(each.stop)
         for query in queries:
             sink = mailbox.sink(query.name) if query.sink is None else None
             folder = None if checkpoint is None else str(Path(checkpoint) / query.name)

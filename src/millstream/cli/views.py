@@ -1,0 +1,53 @@
+"""Views and pull queries for the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.cli.liveness import is_live
+from millstream.cli.progress import progress
+from millstream.pulls import PullQuery
+from millstream.query import Query
+from millstream.views import View
+
+if TYPE_CHECKING:
+    from millstream.session import Session
+
+
+def queries_of(session: Session, results: Iterable[Any]) -> list[Query]:
+    """The queries of a script, those of its views and those that are asked once too."""
+    found: list[Query] = []
+    for result in results:
+        if isinstance(result, View) and result.name in session.views:
+            found.append(result.query)
+        elif isinstance(result, PullQuery) or result in session.queries.values():
+            found.append(result)
+    return found
+
+
+def start_views(session: Session, checkpoint: str | None = None) -> list[View]:
+    """Let all views run, and what keeps the history of streams; those without a folder of their own
+    have one in the checkpoint."""
+    session._kept.starts = True
+    for view in session._kept.all:
+        view.start(None if checkpoint is None else str(Path(checkpoint) / view.name))
+    return session._kept.all
+
+
+def any_live(session: Session) -> bool:
+    """Whether the query of some view goes on for ever."""
+    return any(is_live(session, view.query) for view in session._kept.all)
+
+
+def await_views(views: Iterable[View]) -> None:
+    """To the end of their streams."""
+    for view in views:
+        with progress(partial(_told, view)):
+            view.wait()
+
+
+def _told(view: View) -> str:
+    return f"view {view.name}: to {view.frontier}"
