@@ -46,8 +46,7 @@ class Spool:
         unread = []
         end = None
         for name in self._files.names(self._folder):
-            first = int(name.rpartition("/")[2])
-            rows = _decoded(unsealed(name, self._files.read(name)))
+            first, rows = _first(name), self._entry(name)
             if end is not None and first != end:
                 raise self._damaged(f"rows {end} to {first - 1} are gone")
             end = first + len(rows)
@@ -57,10 +56,19 @@ class Spool:
         self._check(received, end or 0)
         return unread
 
-    def all(self) -> list[Checked]:
-        """All that was written and not forgotten."""
-        names = self._files.names(self._folder)
-        return [_decoded(unsealed(name, self._files.read(name))) for name in names]
+    def all(self) -> list[tuple[int, Checked]]:
+        """All that was written and not forgotten, each entry with the number of its first row."""
+        return [(_first(name), self._entry(name)) for name in self._files.names(self._folder)]
+
+    def _entry(self, name: str) -> Checked:
+        return decoded(unsealed(name, self._files.read(name)))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Entries and rows."""
+        with self._changing:
+            rows = self._entries[-1].end - self._entries[0].first if self._entries else 0
+            return len(self._entries), rows
 
     def _check(self, received: int, end: int) -> None:
         """What was received has been written, in whole entries."""
@@ -81,7 +89,7 @@ class Spool:
             return
         first = self._entries[-1].end if self._entries else 0
         entry = _Entry(f"{self._folder}/{first:020d}", first, first + len(rows))
-        self._files.publish(entry.name, sealed(_encoded(rows)))
+        self._files.publish(entry.name, sealed(encoded(rows)))
         with self._changing:
             self._entries.append(entry)
 
@@ -95,7 +103,11 @@ class Spool:
             self._files.remove(entry.name)
 
 
-def _encoded(rows: Checked) -> bytes:
+def _first(name: str) -> int:
+    return int(name.rpartition("/")[2])
+
+
+def encoded(rows: Checked) -> bytes:
     """Written by Arrow, which leaves out what lies beside a slice."""
     records = rows.records
     columns = [*records.columns, pa.array(records.start), pa.array(records.end)]
@@ -108,7 +120,7 @@ def _encoded(rows: Checked) -> bytes:
     return pickle.dumps((sink.getvalue().to_pybytes(), list(rows.bad), len(records.columns)))
 
 
-def _decoded(data: bytes) -> Checked:
+def decoded(data: bytes) -> Checked:
     stream, bad, width = pickle.loads(data)
     arrays = pa.ipc.open_stream(stream).read_next_batch().columns
     return Checked(Records(arrays[:width], *(array.to_numpy() for array in arrays[width:])), bad)

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Changes, Stream, Table
-from millstream.checkpoint.spool import Spool
 from millstream.connectors.tables.comparing import arrays_of, net_changes
 from millstream.connectors.tables.table_source import TableTrouble
 from millstream.errors import DataError, QueryError
 from millstream.instants import chronon, shown
 from millstream.local.graph import Graph, Vertex
-from millstream.local.inbox import CAPACITY, Inbox, Inlet, SpooledInlet
+from millstream.local.inbox import Inbox, Inlet
 from millstream.local.inputs import Input, QueuedInput
 from millstream.local.intake import joined
 from millstream.local.table_contents import TableContents
+from millstream.local.table_inlet import TableInlet
 from millstream.logical.time import ALWAYS, ANY_TIME, INFINITY, TIMESTAMP_TIME, TimeDomain
 from millstream.physical.batch import NEVER, Ints
 from millstream.records import Checked, Records, intervals
@@ -213,8 +213,8 @@ class HeldTable:
     # --- for queries -----------------------------------------------------------------------------
 
     def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
-        spool = None if graph.checkpoint is None else Spool(graph.checkpoint, stream.name)
-        inlet = Inlet(stream, inbox) if spool is None else TableInlet(stream, inbox, spool)
+        files = graph.checkpoint
+        inlet = Inlet(stream, inbox) if files is None else TableInlet(stream, inbox, files)
         self._inputs[inlet] = TableInput(graph.sources[stream.name], self, inlet)
         return self._inputs[inlet]
 
@@ -237,23 +237,6 @@ class HeldTable:
         with self._lock:
             self._inputs.pop(inlet, None)
             self._readers = [other for other in self._readers if other is not inlet]
-
-
-class TableInlet(SpooledInlet):
-    """The queue of a table's changes, all of which stay in the checkpoint of the query: they say
-    what it knows of the table."""
-
-    def __init__(self, stream: Stream, inbox: Inbox, spool: Spool) -> None:
-        super().__init__(stream, inbox, CAPACITY, spool)
-        self.known: Records | None = None
-
-    def recover(self, received: int) -> int:
-        entries = self._spool.all()
-        self.known = joined([entry.records for entry in entries]) if entries else None
-        return super().recover(received)
-
-    def forget(self, received: int) -> None:
-        """Nothing is."""
 
 
 class TableInput(QueuedInput):
