@@ -310,22 +310,21 @@ def test_whoever_reads_slowly(url: str, database: Any) -> None:
     source = table_source(table(url))
     found = bag(source.contents())
     changes = source.changes()
+    troubles = 0
     for number in range(3):
         database.execute(f"INSERT INTO t VALUES ({number}, 'a')")
-        event = next(changes)
-        assert isinstance(event, TableChanges)
-        found.update(bag(event.rows))
-    assert found == rows(database)
-    database.execute("UPDATE t SET name = 'b' WHERE id = 1")
-    time.sleep(1.5)
-    database.execute("UPDATE t SET name = 'c' WHERE id = 1")
-    while found != rows(database):
-        event = next(changes)
-        if isinstance(event, TableChanges):
-            for row, weight in zip(event.rows.to_pylist(), event.weight.tolist(), strict=True):
-                found[tuple(row.values())] += weight
-            found = +found
+        database.execute("UPDATE t SET name = name || 'b'")
+        while found != rows(database):
+            event = next(changes)
+            if isinstance(event, TableChanges):
+                for row, weight in zip(event.rows.to_pylist(), event.weight.tolist(), strict=True):
+                    found[tuple(row.values())] += weight
+                found = +found
+            else:
+                troubles += 1
+        time.sleep(1.5)
     source.close()
+    assert troubles
 
 
 # --- tables that change ---------------------------------------------------------------------------
