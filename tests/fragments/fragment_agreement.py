@@ -195,8 +195,8 @@ class _Running:
         feed = self._feeds[arrival.stream]
         for number, row in enumerate(arrival.rows):
             one = feed.batch(Arrival(arrival.stream, (row,), NEVER), arrival=False)
-            records = Records(list(one.columns), one.start, one.end)
-            copies = [LeafInput(arrival.stream, records, row)] * int(one.weight[0])
+            records = Records(list(one.columns), one.start, one.end, np.sign(one.weight))
+            copies = [LeafInput(arrival.stream, records, row)] * abs(int(one.weight[0]))
             tasks[number % len(tasks)] += copies
         return tasks
 

@@ -1,0 +1,18 @@
+SELECT s.k, s.v, n.v AS w FROM S s WINDOW(RANGE 3), N n WHERE s.k = n.k;
+SELECT s.k, s.v, n.v AS w FROM S s LEFT JOIN N n ON s.k = n.k AND n.v > s.v;
+SELECT k, v FROM S WINDOW(RANGE 5) WHERE EXISTS (SELECT 1 FROM N WHERE N.k = S.k);
+SELECT k, v FROM S WINDOW(ROWS 3) WHERE NOT EXISTS (SELECT 1 FROM N WHERE N.k = S.k);
+SELECT s.k, COUNT(*) AS n FROM S s WINDOW(RANGE 5), N n WHERE s.k = n.k GROUP BY s.k;
+SELECT s.v, r.v AS w, n.v AS z FROM S s WINDOW(RANGE 4), R r WINDOW(RANGE 6), N n WHERE s.k = n.k AND r.k = s.k;
+SELECT s.v, n.v AS w, u.v AS z FROM S s, N n, U u WHERE s.k = n.k AND u.k = n.k;
+SELECT s.k, u.v AS w FROM S s WINDOW(RANGE 4), U u WHERE s.k = u.k;
+SELECT s.k, u.v AS w FROM S s, U u WHERE s.k = u.k;
+SELECT s.k, u.v AS w FROM U u RIGHT JOIN S s ON s.k = u.k;
+SELECT s.k, u.v AS w FROM U u FULL JOIN S s WINDOW(RANGE 2) ON s.k = u.k;
+SELECT k, v FROM S WINDOW(RANGE 5) WHERE NOT EXISTS (SELECT 1 FROM U WHERE U.k = S.k);
+SELECT k, v FROM U EXCEPT SELECT k, v FROM S WINDOW(RANGE 6);
+SELECT v, COUNT(*) AS n FROM U GROUP BY v;
+SELECT s.k, c.v AS w FROM S s WINDOW(RANGE 4), C c WHERE s.k = c.k;
+SELECT s.v, c.v AS w FROM S s LEFT JOIN C c ON s.v < c.v;
+SELECT s.k, l.v AS w FROM S s, V l WHERE s.k = l.k;
+SELECT s.k, l.v AS w FROM S s WINDOW(RANGE 4), V l WHERE s.k = l.k;
