@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from millstream.catalog import Table
 from millstream.connectors.tables.table_source import TableChanges
 from millstream.errors import DataError, listed
 from millstream.physical.arrays import larger
+from millstream.physical.batch import Ints
 from millstream.physical.keys import KeySpace
-
-_Ints = NDArray[np.int64]
 
 
 def differences(old: pa.Table, new: pa.Table) -> TableChanges:
@@ -26,7 +24,7 @@ def differences(old: pa.Table, new: pa.Table) -> TableChanges:
     return net_changes(pa.concat_tables([old, new]), weight)
 
 
-def net_changes(rows: pa.Table, weight: _Ints) -> TableChanges:
+def net_changes(rows: pa.Table, weight: Ints) -> TableChanges:
     """The same changes with each row once, where its weights do not cancel out."""
     codes = _codes(rows)
     count = int(codes.max(initial=-1)) + 1
@@ -38,7 +36,7 @@ def net_changes(rows: pa.Table, weight: _Ints) -> TableChanges:
     return TableChanges(rows.take(pa.array(first[left])), sums[left])
 
 
-def _codes(rows: pa.Table) -> _Ints:
+def _codes(rows: pa.Table) -> Ints:
     """A number for each row, the same for equal rows."""
     return KeySpace(rows.schema.types).encode(arrays_of(rows), rows.num_rows)
 
@@ -61,7 +59,7 @@ class UniqueKeys:
         self._keys = KeySpace([types[name] for name in table.key])
         self._counts = np.zeros(64, np.int64)  # by code
 
-    def add(self, rows: pa.Table, weight: _Ints) -> None:
+    def add(self, rows: pa.Table, weight: Ints) -> None:
         """Let rows come and go. DataError where a key is NULL or comes twice: then they have
         not."""
         if not self._columns:

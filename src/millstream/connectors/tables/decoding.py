@@ -10,14 +10,12 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from millstream.connectors.tables.postgres_wire import received, run
 
 if TYPE_CHECKING:
-    from psycopg import Connection as Connected
-
-    Connection: TypeAlias = Connected[Any]
+    from millstream.connectors.tables.postgres_wire import Connection
 
 _PATIENCE = 0.1  # seconds of silence after which others get their turn
 _STATUS_EVERY = 5.0  # seconds between two notes to the server of how far we are

@@ -6,6 +6,7 @@ that another program has open.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,12 @@ class DuckdbTable:
             self.close()
 
     def interrupt(self) -> None:
+        import duckdb
+
         connection = self._connection
         if connection is not None:
-            connection.interrupt()
+            with suppress(duckdb.Error):  # it has just been closed
+                connection.interrupt()
 
     def close(self) -> None:
         if self._connection is not None:

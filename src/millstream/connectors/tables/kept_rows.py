@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.comparing import UniqueKeys, arrays_of, net_changes
@@ -16,10 +15,9 @@ from millstream.connectors.tables.decoding import UNCHANGED, Unchanged, Value, V
 from millstream.connectors.tables.postgres_columns import typed
 from millstream.connectors.tables.table_source import TableChanges
 from millstream.physical.arrays import larger
+from millstream.physical.batch import Ints
 from millstream.physical.keys import KeySpace
 from millstream.physical.store import RowStore
-
-_Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class KeptRows:
             self._forget()
         return changes
 
-    def _check(self, rows: pa.Table, weight: _Ints) -> None:
+    def _check(self, rows: pa.Table, weight: Ints) -> None:
         self._origin.check_not_null(rows)
         self._unique.add(rows, weight)
 
@@ -113,14 +111,14 @@ class KeptRows:
                 found[number] = pc.replace_with_mask(found[number], mask, values)
         return pa.table(found, schema=self._schema)
 
-    def _at(self, codes: _Ints) -> pa.Table:
+    def _at(self, codes: Ints) -> pa.Table:
         return pa.table(list(self._rows.rows(codes)), schema=self._schema)
 
-    def _codes_of(self, identities: list[Values]) -> _Ints:
+    def _codes_of(self, identities: list[Values]) -> Ints:
         columns = zip(*identities, strict=True)
         return self._codes([pa.array(column, pa.binary()) for column in columns], len(identities))
 
-    def _codes(self, identities: Sequence[pa.Array], length: int) -> _Ints:
+    def _codes(self, identities: Sequence[pa.Array], length: int) -> Ints:
         codes = self._keys.encode(identities, length)
         self._rows.grow(self._keys.count)
         if len(self._counts) < self._rows.capacity:

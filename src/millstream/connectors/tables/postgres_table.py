@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import csv
@@ -22,15 +22,13 @@ from millstream.connectors.postgres_sql import (
 )
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.postgres_columns import SETTINGS, Column, check_types, typed
-from millstream.connectors.tables.postgres_wire import received, run
+from millstream.connectors.tables.postgres_wire import cancel, received, run
 from millstream.errors import MillstreamError, QueryError, one_of
 
 if TYPE_CHECKING:
-    from psycopg import Connection as Connected
+    from millstream.connectors.tables.postgres_wire import Connection
 
-    Connection: TypeAlias = Connected[Any]
-
-# How long, in seconds, a server may be silent; what a url says goes before.
+# How long a server may be silent, in seconds and in milliseconds; what a url says goes before.
 _PATIENCE = {"connect_timeout": "10", "tcp_user_timeout": "30000"}
 
 _DENIED = "let the role of the url do so, or name another role in the url"
@@ -168,7 +166,7 @@ class WholeTable:
 
     def interrupt(self) -> None:
         if self.connection is not None:
-            self.connection.cancel()
+            cancel(self.connection)
 
     def close(self) -> None:
         if self.connection is not None:

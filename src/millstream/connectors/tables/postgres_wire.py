@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 def run(connection: Connection, statement: str) -> PGresult:
     """By the simple protocol, the only one that there is on connections for replication."""
     return _checked(connection.pgconn.exec_(statement.encode()))
+
+
+def cancel(connection: Connection) -> None:
+    """Let another thread that waits for an answer fail, if it can be."""
+    import psycopg
+
+    with contextlib.suppress(psycopg.Error):
+        connection.cancel()
 
 
 def _checked(result: PGresult) -> PGresult:

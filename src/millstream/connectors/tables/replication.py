@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,13 +20,11 @@ from millstream.connectors.postgres_sql import identifier, sql
 from millstream.connectors.tables.decoding import Decoder
 from millstream.connectors.tables.postgres_columns import Column
 from millstream.connectors.tables.postgres_table import PostgresTable
-from millstream.connectors.tables.postgres_wire import run
+from millstream.connectors.tables.postgres_wire import cancel, run
 from millstream.errors import MillstreamError
 
 if TYPE_CHECKING:
-    from psycopg import Connection as Connected
-
-    Connection: TypeAlias = Connected[Any]
+    from millstream.connectors.tables.postgres_wire import Connection
 
 _GRACE = 0.1  # seconds
 _LOCKS = 1_296_649_332  # the class of the locks by which one sees that a publication is in use
@@ -114,18 +112,17 @@ class Replication:
     def interrupt(self) -> None:
         for connection in (self._reading, self._sending):
             if connection is not None:
-                connection.cancel()
+                cancel(connection)
 
     def close(self) -> None:
         import psycopg
 
-        with contextlib.suppress(psycopg.Error):
-            if self._sending is not None:
-                self._sending.close()
-        with contextlib.suppress(psycopg.Error):
-            if self._reading is not None:
+        if self._sending is not None:
+            self._sending.close()
+        if self._reading is not None:
+            with contextlib.suppress(psycopg.Error):
                 self._drop(self._reading, self._name)
-                self._reading.close()
+            self._reading.close()
 
     # --- what is there ---------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,10 @@ class SqliteTable:
         return table
 
     def interrupt(self) -> None:
-        if self._connection is not None:
-            self._connection.interrupt()
+        connection = self._connection
+        if connection is not None:
+            with suppress(sqlite3.Error):  # it has just been closed
+                connection.interrupt()
 
     def close(self) -> None:
         if self._connection is not None:

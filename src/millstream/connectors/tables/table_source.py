@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from millstream.physical.batch import Ints
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class TableChanges:
     stands here twice, and none with 0."""
 
     rows: pa.Table
-    weight: NDArray[np.int64]
+    weight: Ints
 
     def __len__(self) -> int:
         return len(self.weight)
