@@ -14,7 +14,7 @@ from millstream.local.bounded import BATCH_ROWS
 from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
 from millstream.local.tables import HeldTable
-from millstream.logical.plan import Plan, Source
+from millstream.logical.plan import Lifetime, Plan, Source
 from millstream.names import Name
 from millstream.records import Records
 
@@ -98,16 +98,22 @@ class Origins:
 
     def statistics(self, plan: Plan) -> Statistics:
         """What is known of the sources of a plan: declared, or from a look at rows in memory."""
-        from millstream.optimizer.sampling import sampled, span_of
+        from millstream.optimizer.sampling import sampled, sampled_table, span_of
         from millstream.optimizer.statistics import Statistics, declared
 
         streams = {name: self.stream(name) for name in sources_of(plan)}
         held = {name: self._held.get(name) for name in streams}
         records = {name: rows for name, rows in held.items() if isinstance(rows, Records)}
+        tables = {name: table for name, table in held.items() if isinstance(table, HeldTable)}
+        for name in [n for n in tables if streams[n].lifetime is Lifetime.INTERVAL]:
+            records[name] = tables.pop(name).records()
         known = {name: declared(stream) for name, stream in streams.items()}
         for name, rows in records.items():
             known[name] = known[name].filled(sampled(streams[name], rows, float(BATCH_ROWS)))
-        horizon = span_of(records) if len(records) == len(streams) else None
+        for name, table in tables.items():
+            known[name] = known[name].filled(sampled_table(table.rows()))
+        in_memory = len(records) + len(tables) == len(streams)
+        horizon = span_of(records) if in_memory else None
         return Statistics(known, plan.domain, horizon=horizon)
 
     def spark_rows(self, name: str, plan: Plan) -> SparkRows | None:

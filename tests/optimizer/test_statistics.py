@@ -128,6 +128,33 @@ def test_rows_that_bring_their_own_interval() -> None:
     assert not output.fixed
 
 
+@pytest.mark.parametrize("changes", ["retroactive", "non retroactive", "constant"])
+def test_the_rows_of_a_table(changes: str) -> None:
+    """It has them at every instant, however seldom it changes."""
+    session = ms.Session(engine="local")
+    session.stream("s", [{"t": t, "k": t % 7} for t in range(1000)], time="t")
+    table = [{"k": k, "x": k % 5} for k in range(300)]
+    session.table("r", table, key="k", changes=changes)
+    estimates = session.sql("SELECT s.k, r.x FROM s, r WHERE s.k = r.k").estimates()
+    stream = estimates.statistics.stream("r")
+    assert (stream.rows, stream.column("k").distinct) == (300, 300)
+    assert stream.column("x").distinct == pytest.approx(5)
+    (join,) = (own for node, own in estimates if type(node).__name__ == "LookupJoin")
+    assert join.rows == pytest.approx(300)
+    assert join.output.rate == pytest.approx(1, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
+def test_a_table_without_rows() -> None:
+    session = ms.Session(engine="local")
+    session.stream("s", [{"t": t, "k": t % 7} for t in range(1000)], time="t")
+    session.table("r", schema={"k": "BIGINT"}, key="k")
+    for window in ("", "WINDOW(RANGE 10)"):
+        for kind in ("JOIN", "LEFT JOIN"):
+            query = session.sql(f"SELECT s.k FROM s {window} {kind} r ON s.k = r.k")
+            assert 0 <= query.estimates().cost < 1e6
+
+
 def test_what_is_declared_wins_over_a_look() -> None:
     declared = StreamStatistics(rate=5.0, columns={"k": ColumnStatistics(distinct=3)})
     seen = StreamStatistics(

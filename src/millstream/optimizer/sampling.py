@@ -18,6 +18,7 @@ from millstream.instants import Instant, chronon
 from millstream.logical.plan import Lifetime
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
+from millstream.physical.arrays import single
 from millstream.records import Records
 
 if TYPE_CHECKING:
@@ -51,6 +52,17 @@ def sampled(stream: Stream, records: Records, batch: float | None = None) -> Str
         lengths = records.end[finite] - records.start[finite]
         length = float(lengths.mean()) if len(lengths) else span
     return StreamStatistics(rate, columns, None, _is_regular(records), length, batch)
+
+
+def sampled_table(rows: pa.Table) -> StreamStatistics:
+    """What the rows of a table tell that it has now; no column has more values than there are."""
+    step = max(1, len(rows) // SAMPLE)
+    columns = {}
+    for name in rows.column_names if len(rows) else ():
+        own = _column(single(rows[name])[::step])
+        distinct = None if own.distinct is None else min(own.distinct, float(len(rows)))
+        columns[name] = replace(own, distinct=distinct)
+    return StreamStatistics(0.0, columns, rows=float(len(rows)))
 
 
 def span_of(records: Mapping[str, Records]) -> float | None:

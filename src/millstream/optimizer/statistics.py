@@ -25,6 +25,7 @@ DISTINCT = 100.0  # values of a column
 TEXT_BYTES = 24.0  # of a text, a list or a structure
 BATCH_SECONDS = 0.01  # what comes within it is one batch
 RAW_BATCH = 1000.0  # rows a batch on raw time
+TABLE_ROWS = 1000.0  # that a table has
 HORIZON_SECONDS = 3600.0  # how far ahead one looks where a window has no end
 RAW_HORIZON = 1_000_000.0  # the same, in units of raw time
 
@@ -56,7 +57,8 @@ NOTHING_KNOWN = ColumnStatistics()
 class StreamStatistics:
     """Of one stream. None is what is not known. `regular`: rows come at equal distances (K remark
     22.1); `length` is the mean validity of rows that bring their own interval, in chronons; `batch`
-    is how many rows come at a time."""
+    is how many rows come at a time; `rows` is how many a table has at an instant, and then the rate
+    is that of its changes."""
 
     rate: float | None = None
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
@@ -64,6 +66,7 @@ class StreamStatistics:
     regular: bool = False
     length: float | None = None
     batch: float | None = None
+    rows: float | None = None
 
     def column(self, name: str) -> ColumnStatistics:
         return self.columns.get(name, NOTHING_KNOWN)
@@ -78,6 +81,7 @@ class StreamStatistics:
             self.regular or (self.rate is None and other.regular),
             _first(self.length, other.length),
             _first(self.batch, other.batch),
+            _first(self.rows, other.rows),
         )
 
 

@@ -19,7 +19,7 @@ from millstream.optimizer.cost.characteristics import (
 from millstream.optimizer.cost.model import Given, Model
 from millstream.optimizer.cost.selectivity import facts_of_value, filtered, parts_of
 from millstream.optimizer.cost.work import Primitive
-from millstream.optimizer.statistics import DISTINCT, width_of
+from millstream.optimizer.statistics import DISTINCT, TABLE_ROWS, width_of
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.map import Map
@@ -54,7 +54,6 @@ def source(node: Source, inputs: Sequence[Characteristics], model: Model) -> Giv
     """d from the rate, l = 1 for rows of an instant (K §22.2.2)."""
     statistics, name = model.statistics, node.stream
     known = statistics.stream(name)
-    distance = statistics.distance(name)
     columns: dict[Key, ColumnFacts] = {}
     widths = [known.column(f.name).width or width_of(f.type) for f in node.schema]
     scale = 1.0 if known.size is None else known.size / max(sum(widths), 1.0)
@@ -63,6 +62,9 @@ def source(node: Source, inputs: Sequence[Characteristics], model: Model) -> Giv
         unknown = INFINITE if field.name == ARRIVAL else _default_distinct(field.type)
         distinct = unknown if column.distinct is None else column.distinct
         columns[field.key] = ColumnFacts(distinct, width * scale, column.low, column.high)
+    if node.is_table:
+        return _table(node, columns, model)
+    distance = statistics.distance(name)
     batches = 1 / (distance * statistics.batch(name))
     length = 1.0 if known.length is None else known.length
     output = Characteristics(
@@ -72,6 +74,25 @@ def source(node: Source, inputs: Sequence[Characteristics], model: Model) -> Giv
         fixed=known.length is None,
         regular=known.regular,
         batches=batches,
+    )
+    return Given(output, {Primitive.PASS: output.elements})
+
+
+def _table(node: Source, columns: dict[Key, ColumnFacts], model: Model) -> Given:
+    """Its rows are there; with a change one comes, and one goes by an element of its own. Time goes
+    on about every second, if nothing else does."""
+    statistics = model.statistics
+    known = statistics.stream(node.stream)
+    changes = (known.rate or 0.0) / statistics.second
+    rows = TABLE_ROWS if known.rows is None else max(1.0, known.rows)
+    rate, length = model.lasting(changes, rows)
+    output = Characteristics(
+        1 / rate,
+        length,
+        columns=columns,
+        retracted=min(1.0, changes / rate),
+        written=INFINITE,
+        batches=max(changes / statistics.batch(node.stream), 1 / statistics.second),
     )
     return Given(output, {Primitive.PASS: output.elements})
 
