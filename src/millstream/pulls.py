@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,7 +64,7 @@ class PullQuery(Query):
             table = table.take(pa.array(sorted_by(self.pull.keys, self.pull.plan, table)))
         return table.slice(0, self.pull.limit).select(range(self.pull.width))
 
-    @property
+    @cached_property
     def _kept_plan(self) -> PhysicalPlan:
         return chosen(self._session, self.pull.plan)
 

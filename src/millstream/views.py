@@ -80,7 +80,11 @@ class View:
         self._running = [self.query.start(keeper, checkpoint=self._inside("checkpoint"))]
         if self._renewal is not None:
             checkpoint = self._inside("whole answers")
-            self._running.append(self._renewal.start(self._target, checkpoint=checkpoint))
+            try:
+                self._running.append(self._renewal.start(self._target, checkpoint=checkpoint))
+            except BaseException:
+                self.stop()
+                raise
 
     def _inside(self, name: str) -> str | None:
         return None if self._folder is None else str(self._folder / name)
@@ -163,7 +167,7 @@ class View:
         """The rows that a pull query asks for."""
         if read.at is None and not read.history:
             return self._standing.holding()
-        return batch_of(self.history() if read.history else self._standing.as_of(read.at or 0))
+        return batch_of(self.history() if read.history else self._standing.rows_at(read.at or 0))
 
     # --- for its query ---------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from millstream.physical.settling import Pieces
 
 
 class AnswerTable:
-    """A multiset of rows, each with since when it holds; what came first goes first. The memory
-    follows the rows that hold, the cost of a batch its changes.
+    """A multiset of rows, each with since when it holds; what came first goes first. The cost of a
+    batch follows its changes, the memory the rows that hold where it is `swept`.
 
     >>> table = AnswerTable([pa.string()])
     >>> changes = Batch.of([pa.array(["a", "b", "a"])], [1, 2, 3], [9, 9, 9], [2, 1, -1])
@@ -44,7 +44,6 @@ class AnswerTable:
     def apply(self, changes: Batch) -> Batch:
         """Let rows come (weight > 0) and go (weight < 0) at their starts. Gives the elements that
         end by that."""
-        self._forget()
         order = changes.start.argsort(kind="stable")
         codes = self._encode(changes.columns, len(changes))[order]
         times, weights = changes.start[order], changes.weight[order]
@@ -60,14 +59,14 @@ class AnswerTable:
             self._rows.put(codes[fresh], columns.take(fresh))
         return codes
 
-    def _forget(self) -> None:
-        """Rows that do not hold any more, once they are many."""
-        if not self._keys.is_stale:
-            return
-        kept = np.unique(self._pieces.open_pieces()[0])
-        self._pieces.renumber(self._keys.keep(kept))
-        self._rows.move(kept, len(kept) * 3 // 2 + 1024)
-        self._rows.vacuum(np.arange(len(kept)))
+    def swept(self) -> AnswerTable:
+        """The same rows without those that do not hold any more, once they are as many again; this
+        one stays as it is, so that nobody who reads it need wait."""
+        if self._keys.count <= 2 * len(self._pieces) + 1024:
+            return self
+        fresh = AnswerTable(self._keys.types)
+        fresh.apply(self.holding())
+        return fresh
 
     def holding(self) -> Batch:
         """All rows that hold, with no end."""

@@ -66,8 +66,9 @@ class Standing:
             self._settle(self._files)
 
     def _take(self, table: pa.Table, batch: int, frontier: int) -> None:
-        changes = _changes(table)
+        changes, swept = _changes(table), self._rows.swept()
         with self._moved:
+            self._rows = swept
             ended = self._rows.apply(changes)
             self.batch, self.frontier = batch, frontier
             last = int(changes.start.max(initial=NEVER)) + 1 if len(changes) else NEVER
@@ -132,11 +133,15 @@ class Standing:
 
     def as_of(self, at: int) -> pa.Table:
         """The rows at an instant within what is retained."""
+        rows = self.rows_at(at)
+        return snapshot_table(self.schema, _batch(rows, [0] * rows.num_rows))
+
+    def rows_at(self, at: int) -> pa.Table:
+        """The same, in any order."""
         with self._reading() as (pieces, held):
             self._check(at)
             late = [piece.read() for piece in pieces if piece.until > at]
-        rows = pa.concat_tables(rows_at([*late, held], at))
-        return snapshot_table(self.schema, _batch(rows, [0] * rows.num_rows))
+        return pa.concat_tables(rows_at([*late, held], at))
 
     def history(self) -> pa.Table:
         """All that is retained; what holds has no end."""
