@@ -19,7 +19,7 @@ from millstream.optimizer.cost.characteristics import (
 from millstream.optimizer.cost.model import Given, Model
 from millstream.optimizer.cost.selectivity import facts_of_value, filtered, parts_of
 from millstream.optimizer.cost.work import Primitive
-from millstream.optimizer.statistics import DISTINCT, TABLE_ROWS, width_of
+from millstream.optimizer.statistics import DISTINCT, RAW_BATCH, TABLE_ROWS, width_of
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.map import Map
@@ -79,20 +79,21 @@ def source(node: Source, inputs: Sequence[Characteristics], model: Model) -> Giv
 
 
 def _table(node: Source, columns: dict[Key, ColumnFacts], model: Model) -> Given:
-    """Its rows are there; with a change one comes, and one goes by an element of its own. Time goes
-    on about every second, if nothing else does."""
+    """Its rows are there; with a change one comes, and one goes by an element of its own. Where it
+    does not change time goes on all the same, every second or so."""
     statistics = model.statistics
     known = statistics.stream(node.stream)
     changes = (known.rate or 0.0) / statistics.second
     rows = TABLE_ROWS if known.rows is None else max(1.0, known.rows)
     rate, length = model.lasting(changes, rows)
+    beat = statistics.second if statistics.domain.microseconds else RAW_BATCH
     output = Characteristics(
         1 / rate,
         length,
         columns=columns,
         retracted=min(1.0, changes / rate),
         written=INFINITE,
-        batches=max(changes / statistics.batch(node.stream), 1 / statistics.second),
+        batches=max(changes / statistics.batch(node.stream), 1 / beat),
     )
     return Given(output, {Primitive.PASS: output.elements})
 
