@@ -73,6 +73,8 @@ class Player:
                 for query in value.queries.values():
                     if query.running is not None:
                         query.running.stop()
+                for view in value._kept.all:
+                    view.stop()
 
     @property
     def session(self) -> ms.Session:
