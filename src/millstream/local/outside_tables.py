@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from millstream.catalog import Table
 from millstream.connectors.tables.registry import table_source
-from millstream.connectors.tables.table_source import TableSource, TableTrouble
+from millstream.connectors.tables.table_source import TableChanges, TableSource, TableTrouble
 from millstream.local.inbox import Inlet
 from millstream.local.tables import HeldTable
-from millstream.records import records_of
+from millstream.records import checked_records, in_whole, records_of
 
 
 class OutsideTable(HeldTable):
@@ -65,5 +66,11 @@ class OutsideTable(HeldTable):
             if isinstance(event, TableTrouble):
                 self.trouble = event
             else:
-                self.change(records_of(self.table, event.rows), event.weight)
+                self._change(event)
                 self.trouble = None
+
+    def _change(self, event: TableChanges) -> None:
+        records, bad = checked_records(self.table, event.rows)
+        records = in_whole(self.table, replace(records, weight=event.weight), bad)
+        assert records.weight is not None
+        self.change(records, records.weight)

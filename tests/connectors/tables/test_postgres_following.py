@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 
 from connectors.tables.followers import Bag, bag, contents, declared, following
 from millstream import types
-from millstream.catalog import Table
+from millstream.catalog import Changes, Table
 from millstream.connectors.tables import followed_table, replication
 from millstream.connectors.tables.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges
@@ -445,6 +446,21 @@ def test_values_and_keys_that_are_wrong_for_a_while(url: str, database: Any) -> 
             assert follower.rows == known
             database.execute(right)
             follower.until_rows(rows(database, "name, v"))
+
+
+def test_times_that_are_wrong_for_a_while(url: str, database: Any) -> None:
+    database.execute("CREATE TABLE t (id integer PRIMARY KEY, a timestamptz, b timestamptz)")
+    database.execute("INSERT INTO t VALUES (1, '2024-01-01', 'infinity')")
+    columns = {"a": types.TIMESTAMP, "b": types.TIMESTAMP}
+    temporal = replace(table(url, columns), time=("a", "b"), changes=Changes.OWN)
+    with following(temporal) as follower:
+        known = follower.rows
+        database.execute("UPDATE t SET b = '2023-01-01'")
+        follower.until_trouble('table "t" of PostgreSQL has a row that does not fit: the row is')
+        database.execute("UPDATE t SET a = NULL")
+        follower.until_trouble('does not fit: the time column "a" is NULL')
+        database.execute("UPDATE t SET a = '2024-01-01', b = 'infinity'")
+        follower.until_rows(known)
 
 
 def test_a_publication_that_somebody_drops(url: str, database: Any) -> None:

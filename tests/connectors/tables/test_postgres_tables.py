@@ -231,7 +231,8 @@ def test_what_is_not_there(url: str, database: Any) -> None:
     )
     database.execute("INSERT INTO persons VALUES (NULL)")
     assert message(table(url, {"name": types.STRING}, required=("name",), table="persons")) == (
-        'table "T": column "name" of table "persons" of PostgreSQL has NULL: it is NOT NULL'
+        'table "T": table "persons" of PostgreSQL has a row that does not fit: column "name" is '
+        "NOT NULL"
     )
     database.execute("INSERT INTO persons VALUES ('Ann', 1), ('Ann', 2)")
     database.execute("DELETE FROM persons WHERE name IS NULL")

@@ -140,8 +140,8 @@ def test_what_is_not_there(path: Path) -> None:
         'help: did you mean "name"?'
     )
     assert message(table(path, {"name": types.STRING}, required=("name",))) == (
-        f'table "T": column "name" of table "t" of the SQLite file "{path}" has NULL: it is NOT '
-        "NULL"
+        f'table "T": table "t" of the SQLite file "{path}" has a row that does not fit: column '
+        '"name" is NOT NULL'
     )
     path.write_text("something else, which is long enough to be looked at")
     assert message(table(path, {"x": types.INT})).endswith("cannot be read: file is not a database")

@@ -12,6 +12,7 @@ from millstream import types
 from millstream.catalog import Table
 from millstream.errors import DataError, one_of
 from millstream.logical.plan import Field
+from millstream.records import checked_records
 from millstream.types import sql_name
 
 _Values: TypeAlias = "pa.Array | Sequence[Any]"
@@ -74,10 +75,12 @@ class Origin:
         except _MISFITS:
             raise self.wrong_value(field, _first_misfit(found, convert)) from None
 
-    def check_not_null(self, rows: pa.Table) -> None:
-        for field, column in zip(self.table.columns, rows.columns, strict=True):
-            if column.null_count and not field.nullable:
-                raise self.error(f'column "{field.name}" of {self.name} has NULL: it is NOT NULL')
+    def check(self, rows: pa.Table) -> None:
+        """Refuse rows that the table cannot have: what is declared NOT NULL, and when they are
+        valid."""
+        _, bad = checked_records(self.table, rows)
+        if bad:
+            raise self.error(f"{self.name} has a row that does not fit: {bad[0].message}")
 
 
 def _first_misfit(found: _Values, convert: _Conversion) -> object:

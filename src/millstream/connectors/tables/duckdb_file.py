@@ -89,7 +89,7 @@ class DuckdbTable:
             for field, column in zip(self._origin.table.columns, table.columns, strict=True)
         ]
         rows = pa.table(columns, schema=self._origin.schema)
-        self._origin.check_not_null(rows)
+        self._origin.check(rows)
         return rows
 
     def _check_types(self, found: DuckDBPyRelation) -> None:

@@ -94,7 +94,7 @@ class KeptRows:
         return changes
 
     def _check(self, rows: pa.Table, weight: Ints) -> None:
-        self._origin.check_not_null(rows)
+        self._origin.check(rows)
         self._unique.add(rows, weight)
 
     def _typed(self, latest: list[tuple[Value | Kept, ...]]) -> pa.Table:

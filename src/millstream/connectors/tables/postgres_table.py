@@ -161,7 +161,7 @@ class WholeTable:
                 columns = self.table.declared(self.table.columns(self.connection))
                 texts = self.table.texts(self.connection, columns)
         rows = typed(self.table.origin, texts)
-        self.table.origin.check_not_null(rows)
+        self.table.origin.check(rows)
         return rows
 
     def interrupt(self) -> None:

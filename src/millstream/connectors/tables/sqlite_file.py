@@ -102,7 +102,7 @@ class SqliteTable:
             for field, found in zip(fields, values, strict=True)
         ]
         table = pa.table(columns, schema=self._origin.schema)
-        self._origin.check_not_null(table)
+        self._origin.check(table)
         return table
 
     def interrupt(self) -> None:
