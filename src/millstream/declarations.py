@@ -53,7 +53,7 @@ def as_table(stream: Stream, key: str | Sequence[str], changes: str) -> Table:
 
 def _table(stream: Stream, key: Sequence[Name], changes: Changes) -> Table:
     """What is declared of a stream, as a table; the columns of its key are never NULL."""
-    names = tuple(column_named(stream.columns, name, stream.name).name for name in key)
+    names = tuple(column_named(stream.columns, name, stream.name, "table").name for name in key)
     given = {f.name: getattr(stream, f.name) for f in fields(stream)}
     given["columns"] = tuple(
         replace(column, nullable=column.nullable and column.name not in names)

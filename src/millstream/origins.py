@@ -15,6 +15,7 @@ from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
 from millstream.local.tables import HeldTable
 from millstream.logical.plan import Lifetime, Plan, Source
+from millstream.logical.time import ANY_TIME, TIMESTAMP_TIME, TimeDomain
 from millstream.names import Name
 from millstream.records import Records
 
@@ -64,11 +65,24 @@ class Origins:
         assert isinstance(stream, Stream)
         return stream
 
+    def times_named(self, plan: Plan) -> TimeDomain:
+        """The time that changes of the tables in a plan have named."""
+        tables = (self._held.get(name) for name in sources_of(plan))
+        domains = (table.domain for table in tables if isinstance(table, HeldTable))
+        return next((domain for domain in domains if domain != ANY_TIME), TIMESTAMP_TIME)
+
     # --- all that there is -----------------------------------------------------------------------
 
     def inputs(self, plan: Plan) -> dict[str, Records]:
         """The rows of every source of a plan."""
+        for name in sources_of(plan):
+            self._check_times(name, plan)
         return self.records(sources_of(plan))
+
+    def _check_times(self, name: str, plan: Plan) -> None:
+        held = self._held.get(name)
+        if isinstance(held, HeldTable):
+            held.check_domain(plan.domain)
 
     def records(self, names: Iterable[str]) -> dict[str, Records]:
         """All rows of streams that end."""
@@ -147,6 +161,7 @@ class Origins:
     def origin(self, name: str, plan: Plan, available_now: bool = False) -> Records | Origin:
         """Where a started query gets the rows from: one connection of its own for each, unless the
         rows are there or are pushed."""
+        self._check_times(name, plan)
         stream, held = self.stream(name), self._held.get(name)
         if isinstance(held, Records | Feed | Reader | HeldTable):
             return held

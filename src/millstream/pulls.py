@@ -123,7 +123,8 @@ def pull_query(session: Session, statement: Select, parameters: Mapping[str, obj
         bound = bind_query(statement.query, session.catalog, parameters, session.strict)
     except MillstreamError as error:
         return PullQuery(session, entry, (), pull, error)
-    entry.plan, entry.depends_on = with_time(bound.plan), bound.depends_on
+    entry.plan = with_time(bound.plan, session._origins.times_named(bound.plan))
+    entry.depends_on = bound.depends_on
     return PullQuery(session, entry, bound.warnings, pull, None)
 
 

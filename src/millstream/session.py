@@ -489,7 +489,8 @@ class Session:
         query = replace(statement.query, emit=None, every=None)
         bound = bind_query(query, self.catalog, parameters, self.strict)
         _warn(bound.warnings, text, file)
-        return self._kept.create(statement, bound)
+        plan = with_time(bound.plan, self._origins.times_named(bound.plan))
+        return self._kept.create(statement, replace(bound, plan=plan))
 
     @property
     def views(self) -> dict[str, View]:
@@ -507,9 +508,9 @@ class Session:
             return pull_query(self, statement, parameters)
         bound = bind_query(statement.query, self.catalog, parameters, self.strict)
         _warn(bound.warnings, text, file)
-        entry = RegisteredQuery(
-            self.catalog.new_query_name(), with_time(bound.plan), str(statement), bound.depends_on
-        )
+        plan = with_time(bound.plan, self._origins.times_named(bound.plan))
+        name = self.catalog.new_query_name()
+        entry = RegisteredQuery(name, plan, str(statement), bound.depends_on)
         sink = statement.sink if isinstance(statement, syntax.InsertInto) else None
         shed = statement.query.shed
         most = None if shed is None else float(shed.most / 100)

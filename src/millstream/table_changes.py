@@ -105,7 +105,7 @@ def _refusal(entry: Stream | DerivedStream, word: str) -> tuple[str, str]:
         return f'table "{entry.name}" lives elsewhere, in {connector}', "change it there"
     if entry.kind == "table":
         return f'table "{entry.name}" follows a stream', "it changes as rows of the stream come"
-    help = "rows come from its source" if entry.kind == "stream" else "it follows from its query"
+    help = "rows come from its source" if isinstance(entry, Stream) else "it follows from its query"
     return f'"{entry.name}" is a {entry.kind}, and {word} changes tables', help
 
 

@@ -7,7 +7,7 @@ project's notes on reading the papers say why.
 
 Time has a beginning, which K calls 0: the smallest start accepted from any stream of the plan, or
 from any table where there are only tables. Windows reach back to it, and a query's answer begins
-there.
+there; windows over what came to a table or went from it reach back to its first change.
 
 Slow and obviously right: nothing here is incremental, and nothing is clever about state. Engines
 are tested against it.
@@ -313,7 +313,7 @@ class Reference:
         which the window slides; 8.17 with a slide of one."""
         g, a = plan.granule, plan.slide // plan.granule
         end = (t // g + 1) // a * a  # exclusive
-        first = _up(self.beginning, g) // g
+        first = _up(self._reach(plan.input), g) // g
         if not is_unbounded(plan):
             first = max(first, end - plan.size // g)
         return self._sum(plan.input, first * g, end * g - 1, g)
@@ -336,7 +336,7 @@ class Reference:
         """The rows of every granule up to t, one after the other; ties by the window's order."""
         order = [self._compiled(expression, plan.input.schema) for expression in plan.order]
         arrivals: list[Row] = []
-        for start, stop in self._pieces(plan.input, self.beginning, t):
+        for start, stop in self._pieces(plan.input, self._reach(plan.input), t):
             rows = sorted(
                 self.snapshot(plan.input, start).elements(),
                 key=lambda row: [order_key(column(row)) for column in order],
@@ -353,6 +353,14 @@ class Reference:
             for e, n in self.snapshot(plan, start).items() if times else ():
                 bag[e] += n * times
         return bag
+
+    def _reach(self, plan: Plan) -> int:
+        """How far a window over the plan looks back: what has always been in a table never came."""
+        table = _table_changing(plan)
+        if table is None:
+            return self.beginning
+        starts = (element.start for element in self.inputs[table.stream])
+        return min([self.beginning, *(start for start in starts if start > ALWAYS)])
 
     def _pieces(self, plan: Plan, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The pieces [start, stop) of [first, last] in which the snapshot does not change."""
@@ -415,7 +423,7 @@ class Reference:
         """The instants of the grid at which the window's input has rows. Where it has them for
         ever, as many granules of that as the window remembers: then it has settled."""
         g = plan.granule
-        for start, stop in self._pieces(plan.input, self.beginning, INFINITY - 1):
+        for start, stop in self._pieces(plan.input, self._reach(plan.input), INFINITY - 1):
             if self.snapshot(plan.input, start):
                 if stop == INFINITY:
                     if memory >= INFINITY:
@@ -474,3 +482,12 @@ def _unsettled() -> QueryError:
         "the answer never settles: a window keeps moving over rows that are valid for ever",
         help="ask for a snapshot at an instant, or bound the window below",
     )
+
+
+def _table_changing(plan: Plan) -> Source | None:
+    """The table whose rows, as they come or go, are those of the plan."""
+    is_stream = False
+    while isinstance(plan, Map | Filter | Istream | Dstream):
+        is_stream = is_stream or isinstance(plan, Istream | Dstream)
+        plan = plan.input
+    return plan if is_stream and isinstance(plan, Source) and plan.relation else None

@@ -265,8 +265,9 @@ def _is_relation(plan: Plan) -> bool:
 
 def _comes_by_instants(plan: Plan, chosen: PhysicalPlan) -> bool:
     """Whether rows come as an element for each instant in which they hold: where they are settled,
-    instants that follow each other are one element, and RSTREAM is its input as it is."""
-    settled = any(getattr(node, "form", None) is Form.INTERVALS for node in _nodes(chosen))
+    instants that follow each other are one element, and RSTREAM is its input as it is. What came
+    or went is told by instants, whatever it is told of."""
+    settled = any(getattr(node, "form", None) is Form.INTERVALS for node in _told(chosen))
     whole = any(isinstance(node, logical.Rstream) for node in plan.walk())
     if settled or whole or chosen.pattern is Pattern.STRICT:
         return False
@@ -286,7 +287,8 @@ def _key(output: Named) -> tuple[str, str] | None:
     return output.expression.key if isinstance(output.expression, Column) else None
 
 
-def _nodes(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:
+def _told(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:
+    """The operators, down to those that tell what came or went."""
     yield plan
-    for child in plan.inputs:
-        yield from _nodes(child)
+    for child in plan.inputs if not isinstance(plan, Deltas) else ():
+        yield from _told(child)

@@ -41,7 +41,7 @@ from millstream.logical.plan import (
     Source,
     TimeWindow,
 )
-from millstream.logical.time import ANY_TIME, TIMESTAMP_TIME
+from millstream.logical.time import ANY_TIME, TIMESTAMP_TIME, TimeDomain
 from millstream.names import Name
 
 Key = tuple[str, str]
@@ -49,12 +49,12 @@ Key = tuple[str, str]
 _MATCHED = "$matched"
 
 
-def with_time(plan: Plan) -> Plan:
-    """The plan with one time line: tables that name no times have that of the streams, or that of
-    the clock."""
+def with_time(plan: Plan, named: TimeDomain = TIMESTAMP_TIME) -> Plan:
+    """The plan with one time line: tables that declare no times have that of the streams; where
+    there are none, that which their changes have named, or that of the clock."""
     if all(node.time != ANY_TIME for node in _sources(plan)):
         return plan
-    domain = plan.domain if plan.domain != ANY_TIME else TIMESTAMP_TIME
+    domain = plan.domain if plan.domain != ANY_TIME else named
 
     def timed(node: Plan) -> Plan:
         if isinstance(node, Source):
@@ -153,14 +153,14 @@ class Placement:
                 return self._below_map(join, side, plan)
             case Join():
                 return self._below_join(join, side, plan)
-        return self._refuse(join, side, "rows that are no stream's own")
+        return self._refuse(join, side, "it meets rows that are no stream's own")
 
     def _check_kind(self, join: Join, side: str) -> None:
         kinds = [JoinKind.INNER, JoinKind.RIGHT]
         if side == "left":
             kinds = [JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI]
         if join.kind not in kinds:
-            self._refuse(join, side, "no rows where the table would have rows alone")
+            self._refuse(join, side, "rows of the table would be kept alone")
 
     def _below_map(self, join: Join, side: str, plan: Map) -> Plan:
         """The columns are made above, and the condition from what they are made of."""
@@ -171,7 +171,7 @@ class Placement:
 
         condition = None if join.condition is None else rewrite(join.condition, unmade)
         if condition is not None and not is_deterministic(condition):
-            self._refuse(join, side, "columns that are not the same each time")
+            self._refuse(join, side, "it meets columns that are not the same each time")
         above = _with_side(replace(join, condition=condition), side, plan.input)
         lower = self._lowered(above, side)
         kept = {output.field.key: output for output in plan.outputs}
@@ -193,7 +193,7 @@ class Placement:
             lower = self._lowered(plan, own)
             if not isinstance(lower, Join):
                 return self._lowered(_with_side(join, side, _with_columns(lower, plan)), side)
-        return self._refuse(join, side, "several streams")
+        return self._refuse(join, side, "it meets several streams")
 
     def _stream_side_of_constant(self, plan: Join) -> str | None:
         for side, other in (("left", plan.right), ("right", plan.left)):
@@ -208,7 +208,7 @@ class Placement:
         versions = join.right if side == "left" else join.left
         if not _meets_one(versions, join.condition):
             self._refuse(
-                join, side, "a window over a number of rows, where a row may meet many",
+                join, side, "a row may meet many, below a window over a number of rows",
                 "join it on its whole PRIMARY KEY",
             )  # fmt: skip
         mark = Named(TRUE, _MATCHED, next(iter(_keys(versions)))[0])
@@ -223,12 +223,12 @@ class Placement:
             return Filter(plan, Call("not", (missing,), pa.bool_()))
         return plan
 
-    def _refuse(self, join: Join, side: str, met: str, help: str | None = None) -> NoReturn:
+    def _refuse(self, join: Join, side: str, why: str, help: str | None = None) -> NoReturn:
         versions = join.right if side == "left" else join.left
         names = listed(dict.fromkeys(self._versions(versions)))
         raise BindError(
             f"table {names} is NON RETROACTIVE and is looked up by rows of one stream as they "
-            f"come: here it meets {met}",
+            f"come: here {why}",
             help=help or "join it with a stream by a condition, or declare it RETROACTIVE",
         )
 

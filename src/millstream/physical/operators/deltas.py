@@ -1,6 +1,7 @@
 """Deltas: what came in at each instant (ISTREAM), or what went out (DSTREAM).
 
-*Meaning*: for every t, out(t) = in(t) - in(t-1), or in(t-1) - in(t), as multisets.
+*Meaning*: for every t, out(t) = in(t) - in(t-1), or in(t-1) - in(t), as multisets. What has always
+been valid never came.
 *State*: what is known of the future of the rows; nothing of the past.
 *Pattern*: WEAKEST: rows live one instant, and come in order. *Cost*: an event a start and an end.
 *Source*: CQL, as K §17.2 has it for intervals.
@@ -14,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from millstream.logical.time import ALWAYS
 from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.net_changes import NetChanges
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
@@ -48,7 +50,7 @@ class DeltasOperator(Operator):
             return []
         self._frontier = batch.frontier
         rows, start, net = self._net.due(batch)
-        index = ((net * self._sign > 0) & (start > NEVER)).nonzero()[0]
+        index = ((net * self._sign > 0) & (start > ALWAYS)).nonzero()[0]
         start = start[index]
         net = np.abs(net[index])
         return [Batch(rows.take(index), start, start + 1, net, batch.frontier)]
