@@ -242,7 +242,7 @@ def test_a_stream_of_sql(source: str) -> None:
         (
             "nexmark('Bid', delay => 'soon')",
             'connector "nexmark" cannot use \'soon\' for "delay"\nhelp: write a number and '
-            "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS",
+            "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS or WEEKS",
         ),
         (
             "nexmark('Bid', speed => 0)",

@@ -384,7 +384,7 @@ MISTAKES: list[tuple[str, str, int | None, str | None]] = [
         "TimeWindow range=5 PARSECS" + S,
         '"5 PARSECS" is not a duration',
         1,
-        "write a number and MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS",
+        "write a number and MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS or WEEKS",
     ),
     ("TimeWindow range=-5 SECONDS" + S, "range must be positive", 1, None),
     ("TimeWindow range=5 SECONDS slide=0 SECONDS" + S, "slide must be positive", 1, None),

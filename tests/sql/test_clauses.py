@@ -137,7 +137,7 @@ def test_clauses_print_window_before_granularity() -> None:
 
 # --- durations ------------------------------------------------------------------------------------
 
-UNITS = ["MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY"]
+UNITS = ["MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK"]
 
 
 @pytest.mark.parametrize("unit", UNITS)

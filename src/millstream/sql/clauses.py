@@ -24,7 +24,7 @@ from millstream.logical.time import unit_named
 from millstream.names import Name, QualifiedName
 from millstream.sql.tokens import Cursor, Token, tokenize
 
-UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS"
+UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS or WEEKS"
 
 # Words that may follow a bare number where a unit could stand.
 _AFTER_A_DURATION = ("SLIDE", "UNIT", "DELAY", "IDLE", "VALID", "WITH", "RETAIN", "IN")
