@@ -10,7 +10,7 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from millstream.connectors.tables.postgres_wire import received, run
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _PATIENCE = 0.1  # seconds of silence after which others get their turn
 _STATUS_EVERY = 5.0  # seconds between two notes to the server of how far we are
 _EPOCH = 946_684_800  # PostgreSQL counts time from the year 2000
+_COUNT, _LENGTH = struct.Struct(">H"), struct.Struct(">I")
 _HEARTBEAT, _NEW, _TEXT, _NULL = b"kNtn"
 
 
@@ -40,8 +41,7 @@ class Layout:
     columns: tuple[tuple[str, int, int, bool], ...]
 
 
-@dataclass(frozen=True)
-class RowChange:
+class RowChange(NamedTuple):
     """A row before and after: nothing before an INSERT and after a DELETE. Of a row that was, only
     the columns that tell rows apart mean anything."""
 
@@ -135,24 +135,24 @@ def _update(data: bytes) -> RowChange:
 
 def _values(data: bytes, place: int) -> tuple[Values, int]:
     """The values of a row that begins there, and where it ends."""
-    count = data[place] << 8 | data[place + 1]
+    (count,) = _COUNT.unpack_from(data, place)
     place += 2
     values: list[Value] = []
     for _ in range(count):
         kind = data[place]
-        place += 1
         if kind == _TEXT:
-            length = int.from_bytes(data[place : place + 4])
-            place += 4 + length
-            values.append(data[place - length : place])
+            begin = place + 5
+            place = begin + _LENGTH.unpack_from(data, place + 1)[0]
+            values.append(data[begin:place])
         else:
             values.append(None if kind == _NULL else UNCHANGED)
+            place += 1
     return tuple(values), place
 
 
 def _layout(data: bytes) -> Layout:
     place = data.index(b"\0", data.index(b"\0", 5) + 1) + 2  # behind schema, name and identity
-    (count,) = struct.unpack_from(">h", data, place)
+    (count,) = _COUNT.unpack_from(data, place)
     place += 2
     columns = []
     for _ in range(count):

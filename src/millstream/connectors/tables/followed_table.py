@@ -8,8 +8,8 @@ meanwhile comes as one change.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -35,12 +35,13 @@ class Outdated(Exception):
     """What we know of the table does not hold: there are no changes to be had, only the whole."""
 
 
-@dataclass(frozen=True)
 class Places:
     """Where in the rows that are decoded the declared columns stand, and those of the identity."""
 
-    declared: list[int]
-    identity: list[int]
+    def __init__(self, declared: list[int], identity: list[int]) -> None:
+        self._declared = _picker(declared)
+        self._identity = _picker(identity)
+        self._identities = identity
 
     @staticmethod
     def of(layout: Layout, followed: Followed) -> Places:
@@ -62,19 +63,22 @@ class Places:
         if after is not None:
             if before is not None and UNCHANGED in after:
                 after = self._with_identity(after, before)
-            values = tuple([after[place] for place in self.declared])
-            footprint.insert(self._identity(after), values, old)
-
-    def _identity(self, values: Values) -> Values:
-        return tuple([values[place] for place in self.identity])
+            footprint.insert(self._identity(after), self._declared(after), old)
 
     def _with_identity(self, after: Values, before: Values) -> Values:
         """What tells rows apart is sent with the row that was, where it is long and unchanged."""
         filled = list(after)
-        for place in self.identity:
+        for place in self._identities:
             if filled[place] is UNCHANGED:
                 filled[place] = before[place]
         return tuple(filled)
+
+
+def _picker(places: list[int]) -> Callable[[Values], Values]:
+    if len(places) == 1:
+        (place,) = places
+        return lambda values: (values[place],)
+    return itemgetter(*places)
 
 
 def _all(followed: Followed) -> Sequence[Column]:

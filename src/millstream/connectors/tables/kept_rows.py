@@ -101,15 +101,19 @@ class KeptRows:
         if not latest:
             return self._schema.empty_table()
         columns = list(zip(*latest, strict=True))
-        texts = [[None if isinstance(v, Kept) else v for v in column] for column in columns]
-        found = arrays_of(typed(self._origin, [pa.array(column, pa.binary()) for column in texts]))
+        found = arrays_of(typed(self._origin, [_texts(column) for column in columns]))
         for number, column in enumerate(columns):
-            kept = [value.identity for value in column if isinstance(value, Kept)]
-            if kept:
-                mask = pa.array([isinstance(value, Kept) for value in column])
-                values = self._rows.columns[number].take(self._codes_of(kept))
-                found[number] = pc.replace_with_mask(found[number], mask, values)
+            if Kept in set(map(type, column)):
+                found[number] = self._filled(number, column, found[number])
         return pa.table(found, schema=self._schema)
+
+    def _filled(self, number: int, column: Sequence[Value | Kept], found: pa.Array) -> pa.Array:
+        """A column with the values that are kept."""
+        kept = [value.identity for value in column if isinstance(value, Kept)]
+        values = self._rows.columns[number].take(self._codes_of(kept))
+        return pc.replace_with_mask(
+            found, pa.array([isinstance(value, Kept) for value in column]), values
+        )
 
     def _at(self, codes: Ints) -> pa.Table:
         return pa.table(list(self._rows.rows(codes)), schema=self._schema)
@@ -133,3 +137,10 @@ class KeptRows:
         self._rows.move(there, capacity)
         self._rows.vacuum(np.arange(len(there)))
         self._counts = np.pad(self._counts[there], (0, capacity - len(there)))
+
+
+def _texts(column: Sequence[Value | Kept]) -> pa.Array:
+    """NULL stands for what is kept."""
+    if Kept in set(map(type, column)):
+        column = [None if isinstance(value, Kept) else value for value in column]
+    return pa.array(column, pa.binary())
