@@ -29,6 +29,7 @@ R = {"k": "INT", "v": "DOUBLE", "s": "STRING", "t": "BIGINT"}
 Q = {"k": "INT", "w": "DOUBLE", "t": "BIGINT"}
 V = {"k": "INT", "x": "BIGINT", "y": "BIGINT"}
 U = {"id": "INT", "k": "INT", "t": "BIGINT"}
+C = {"k": "INT", "c": "STRING"}
 ROWS = {
     "R": [
         (1, 0.0, "1", 3), (1, -0.0, "1", 3), (2, 1.5, "a", 4), (None, math.nan, "2", 5),
@@ -41,6 +42,7 @@ ROWS = {
     ],
     "U": [(None, 1, 1), (1, 1, 3), (2, None, 3), (3, 1, 4), (4, 2, 9), (5, 2, 11)],
     "V": [(1, 1, 7), (2, 3, 5), (1, 4, 9), (None, 6, 12), (2, 8, 20)],
+    "C": [(1, "one"), (2, "two"), (2, "two"), (2, "x"), (None, "none"), (3, "0")],
 }  # fmt: skip
 
 
@@ -50,6 +52,9 @@ def _session() -> ms.Session:
     for name, schema, time in (("R", R, "t"), ("Q", Q, "t"), ("V", V, ("x", "y"))):
         session.stream(name, ROWS[name], time=time, schema=schema)
     session.stream("U", ROWS["U"], time="t", schema=U, unique=["id"])
+    session.table("C", ROWS["C"], schema=C, changes="constant")
+    changing = session.table("D", ROWS["C"], schema=C)
+    changing.insert([(1, "later")], at=8)
     return session
 
 

@@ -17,6 +17,7 @@ from millstream.optimizer.facts.sharing import Consumers, Nodes
 from millstream.optimizer.rules.drop_distincts import drop_distincts
 from millstream.optimizer.rules.drop_windows import drop_windows
 from millstream.optimizer.rules.fold_constants import fold_constants
+from millstream.optimizer.rules.look_up_constants import look_up_constants
 from millstream.optimizer.rules.merge_maps import merge_maps
 from millstream.optimizer.rules.prune_columns import prune_columns
 from millstream.optimizer.rules.push_filters import push_filters
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     simplify_outer_joins,  # before filters leave the joins that they simplify
     push_granularities,
     push_filters,
+    look_up_constants,  # when filters are below windows
     spread_emptiness,
     drop_windows,
     drop_distincts,

@@ -37,7 +37,7 @@ from millstream.logical.plan import (
     TopN,
 )
 from millstream.logical.text import column_text, expression_text
-from millstream.logical.time import INFINITY, TimeDomain
+from millstream.logical.time import ANY_TIME, INFINITY, TimeDomain
 from millstream.names import Name
 from millstream.sql.aggregation import bind_aggregate, is_aggregate
 from millstream.sql.clauses import parse_duration
@@ -427,7 +427,7 @@ def _check(plan: Plan) -> None:
             raise ParseError("min is more than rows")
         case Map(outputs=()):
             raise ParseError("Map has no columns")
-    if len({child.domain for child in plan.inputs}) > 1:
+    if len({child.domain for child in plan.inputs} - {ANY_TIME}) > 1:
         raise ParseError(f"the inputs of {name} have different times")
     if isinstance(plan, SetOperation):
         left, right = ([field.type for field in side.schema] for side in plan.inputs)
