@@ -89,7 +89,8 @@ class KeptAnswers:
             try:
                 view.start()
             except BaseException:
-                self._session.catalog.drop_stream(Name(view.name, quoted=True), "view")
+                catalog, name = self._session.catalog, Name(view.name, quoted=True)
+                catalog.drop_stream(name, catalog.stream(name).kind)
                 del self._kept[view.name]
                 raise
 

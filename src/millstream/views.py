@@ -173,8 +173,8 @@ class View:
 
     def _opened(self, context: SinkContext) -> None:
         """The query is about to give batches, from the next one of its checkpoint on."""
-        if self._folder is not None:
-            self._standing.open(ViewFiles(self._folder / "rows"))
+        files = None if self._folder is None else ViewFiles(self._folder / "rows")
+        self._standing.begin(files)
         if self._standing.batch > context.next_batch:
             raise QueryError(
                 f'the folder "{self._folder}" has batch {self._standing.batch} of view '

@@ -142,7 +142,7 @@ def _netted(table: pa.Table) -> pa.Table:
 def made(folder: Path | None) -> Standing:
     standing = Standing("v", (Field("x", pa.int64()),), RAW_TIME, 25)
     if folder is not None:
-        standing.open(ViewFiles(folder))
+        standing.begin(ViewFiles(folder))
     return standing
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -216,12 +217,12 @@ def test_streams_retain_what_they_were(auction: Auction) -> None:
     assert kept.state == "stopped"
 
 
-def test_a_declared_stream_retains_what_it_was(tmp_path: object) -> None:
-    (tmp_path / "a.csv").write_text("t,v\n1,10\n5,20\n9,30\n")  # type: ignore[operator]
+def test_a_declared_stream_retains_what_it_was(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,v\n1,10\n5,20\n9,30\n")
     session = ms.Session(engine="local")
     session.sql(
         "CREATE STREAM S (t BIGINT, v INT) SOURCE csv(:path) ORDERED BY t RETAIN 6;",
-        path=str(tmp_path / "a.csv"),  # type: ignore[operator]
+        path=str(tmp_path / "a.csv"),
     )
     assert session._kept.all[0].wait(30)
     asked = session.sql("SELECT v, valid_from FROM HISTORY(S) ORDER BY v DESC")
@@ -229,3 +230,30 @@ def test_a_declared_stream_retains_what_it_was(tmp_path: object) -> None:
         {"v": 30, "valid_from": 9},
         {"v": 20, "valid_from": 5},
     ]
+
+
+def test_a_view_can_be_started_again(auction: Auction, tmp_path: Path) -> None:
+    """Without a folder it begins anew, with one it goes on."""
+    fresh = auction.view("SELECT price FROM Bid WINDOW(RANGE 100)", name="fresh")
+    kept = auction.view(
+        "SELECT price FROM Bid WINDOW(RANGE 100)", f"IN '{tmp_path}/kept'", name="kept"
+    )
+    views = (fresh, kept)
+    auction.send([{"t": 1, "price": 1}, {"t": 3, "price": 3}])
+    for view in views:
+        view.as_of(2, timeout=30)
+        view.stop()
+        assert view.table().to_pylist() == [{"price": 1}]
+        view.start()
+    auction.send([{"t": 5, "price": 5}, {"t": 7, "price": 7}])
+    for view in views:
+        view.as_of(6, timeout=30)
+    assert fresh.table().to_pylist() == [{"price": 5}]
+    assert kept.table().to_pylist() == [{"price": 1}, {"price": 3}, {"price": 5}]
+
+
+def test_a_stream_that_cannot_be_read_is_not_there(tmp_path: Path) -> None:
+    session = ms.Session(engine="local")
+    with pytest.raises(ms.QueryError, match='connector "nowhere" does not exist'):
+        session.sql("CREATE STREAM S (t BIGINT) SOURCE nowhere() ORDERED BY t RETAIN 5")
+    assert session.catalog.streams == []

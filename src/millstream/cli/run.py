@@ -97,7 +97,7 @@ def cropped(table: pa.Table, end: Instant | None) -> pa.Table:
     """The answer at the instants before the end."""
     if end is None:
         return table
-    if "change" in table.column_names:
+    if "valid_from" not in table.column_names:
         return table.filter(pc.less(table["at"], end))
     table = table.filter(pc.less(table["valid_from"], end))
     place = table.schema.get_field_index("valid_to")

@@ -41,16 +41,19 @@ class Standing:
         self.schema = schema
         self.domain = domain
         self.retain = retain
-        self.frontier = NEVER
-        self.batch = -1  # the last one that was taken in
         self.lock = threading.RLock()
         self._moved = threading.Condition(self.lock)
-        self._rows = AnswerTable([field.type for field in schema])
+        self._readers = 0
+        self._files: ViewFiles | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.frontier = NEVER
+        self.batch = -1  # the last one that was taken in
+        self._rows = AnswerTable([field.type for field in self.schema])
         self._history = History()
         self._reached = NEVER  # the last instant that something was heard of, and one
-        self._readers = 0
         self._held: Batch | None = None  # what `holding` gave, until something changes
-        self._files: ViewFiles | None = None
 
     # --- what the query gives --------------------------------------------------------------------
 
@@ -106,9 +109,16 @@ class Standing:
             if piece is not None:
                 self._history.store(piece)
 
-    def open(self, files: ViewFiles) -> None:
-        """Go on where it was when these files were written, and write them from now on."""
-        self._files = files
+    def begin(self, files: ViewFiles | None) -> None:
+        """Go on where it was when these files were written, and write them from now on; or begin
+        anew."""
+        with self.lock:
+            self._clear()
+            self._files = files
+            if files is not None:
+                self._load(files)
+
+    def _load(self, files: ViewFiles) -> None:
         settled = files.load()
         if settled is not None:
             self._rows.apply(_changes(settled.rows))
