@@ -87,7 +87,8 @@ def test_views_over_streams_that_go_on_are_asked_when_the_run_ends(folder: Path)
     program = [sys.executable, "-m", "millstream", "run", "--engine", "local", file]
     process = subprocess.Popen(program, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert [process.stdout.readline() for _ in range(20)][0] == "itemID\n"
+    first = [process.stdout.readline() for _ in range(20)]
+    assert first[0] == "itemID,valid_from,valid_to\n"
     os.kill(process.pid, signal.SIGINT)
     told, _ = process.communicate(timeout=60)
     assert told.endswith("\n\nsome\ntrue\n")
