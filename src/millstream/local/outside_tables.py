@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 from dataclasses import replace
 
-from millstream.catalog import Table
+from millstream.catalog import Changes, Table
 from millstream.connectors.tables.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges, TableSource, TableTrouble
+from millstream.errors import MillstreamError
 from millstream.local.inbox import Inlet
 from millstream.local.tables import HeldTable
 from millstream.records import checked_records, in_whole, records_of
@@ -20,6 +22,7 @@ class OutsideTable(HeldTable):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._source: TableSource | None = None  # while a query reads
+        self._astray = False  # whether a change could not be taken in
         self._using = threading.Lock()  # one begins or ends to follow at a time
         table_source(table)  # so that a declaration that cannot be is told at once
 
@@ -45,6 +48,9 @@ class OutsideTable(HeldTable):
                 except BaseException:
                     source.close()
                     raise
+                if self.table.changes in (Changes.NONE, Changes.OWN):
+                    source.close()
+                    return super().attach(inlet, received)
                 self._source = source
                 name = f"millstream table {self.table.name}"
                 thread = threading.Thread(target=self._follow, args=[source], name=name)
@@ -65,9 +71,24 @@ class OutsideTable(HeldTable):
                 return
             if isinstance(event, TableTrouble):
                 self.trouble = event
-            else:
-                self._change(event)
-                self.trouble = None
+                continue
+            try:
+                self._take(event)
+            except MillstreamError as error:  # all is read anew when something changes again
+                now = datetime.datetime.now(datetime.UTC)
+                told = error.diagnostic
+                self.trouble, self._astray = TableTrouble(told.message, told.help, now), True
+
+    def _take(self, event: TableChanges) -> None:
+        if self._astray:
+            source = table_source(self.table)
+            try:
+                self._read(source)
+            finally:
+                source.close()
+        else:
+            self._change(event)
+        self.trouble, self._astray = None, False
 
     def _change(self, event: TableChanges) -> None:
         records, bad = checked_records(self.table, event.rows)
