@@ -45,6 +45,7 @@ RUNS, OTHER_RUNS = 7, 3
 OTHERS = 4  # plans beside the two
 STEPS = 4  # to each of them, at most
 TRIES = 40  # until there are so many
+ALIKE = 0.02  # what costs the same is the same plan, with left and right changed
 TOO_MUCH = 5.0  # times the least cost: not worth the time to measure it
 QUERIES = queries_of(Path(__file__).with_suffix(".sql"))
 
@@ -165,12 +166,13 @@ def share(plan: PhysicalPlan, records: Mapping[str, Records], end: int = END) ->
 
 def gain(problem: Problem, others: int = OTHERS, runs: int = RUNS) -> Gain:
     written, chosen = problem.written(), problem.chosen()
-    plans = dict.fromkeys([written, chosen])
-    least = min(map(problem.cost, plans))
+    contenders = {plan: Contender(plan, problem.cost(plan)) for plan in (written, chosen)}
+    least = min(each.cost for each in contenders.values())
     for plan in islice(problem.others(), TRIES if others else 0):
-        if len(plans) < others + 2 and problem.cost(plan) < TOO_MUCH * least:
-            plans[plan] = None
-    contenders = {plan: Contender(plan, problem.cost(plan)) for plan in plans}
+        cost = problem.cost(plan)
+        is_new = all(abs(cost / each.cost - 1) > ALIKE for each in contenders.values())
+        if is_new and cost < TOO_MUCH * least and len(contenders) < others + 2:
+            contenders[plan] = Contender(plan, cost)
     for plan in contenders:
         share(plan, problem.records, 4 * SLICE)  # compiles what it needs
     for run in range(runs):

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.optimizer.choice import Approach, Choices, choose
-from millstream.optimizer.cost import Constants, Estimates, Primitive, estimate
+from millstream.optimizer.cost import (
+    Characteristics,
+    Constants,
+    Estimates,
+    Primitive,
+    estimate,
+)
+from millstream.optimizer.cost.characteristics import Clump
 from millstream.optimizer.cost.estimate import FORMULAS
 from millstream.optimizer.cost.work import PRIMITIVES
 from millstream.optimizer.multi_way import multi_way
@@ -166,6 +173,20 @@ def test_what_is_shared_is_counted_once(session: ms.Session) -> None:
     assert twice.rows == once.rows
     assert a_second(twice) == pytest.approx(2 * a_second(once))
     assert len(list(twice)) == len(list(once)) + 1
+
+
+def test_batches_without_rows_are_idle() -> None:
+    often, seldom = (Characteristics(d, 1.0, batches=10.0) for d in (0.001, 1.0))
+    assert often.busy == pytest.approx(10)
+    assert seldom.busy == pytest.approx(1)
+    clump = Clump(1.0, 20.0, frozenset())
+    assert replace(often, distance=0.05, clumps=(clump,)).busy == pytest.approx(seldom.busy)
+
+
+def test_what_was_not_seen_may_come(session: ms.Session) -> None:
+    """Nothing above would cost anything if a selectivity were 0."""
+    plan, known = planned(session, "SELECT k FROM A WHERE v > 1000000")
+    assert 0 < a_second(estimate(plan, known)) < 1
 
 
 def test_a_known_selectivity_wins(session: ms.Session) -> None:

@@ -16,7 +16,7 @@ from millstream.logical.plan import Distinct, Join, Plan, SetOperation, Source
 from millstream.optimizer.alternatives import ALTERNATIVES, alternatives
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Constants, estimate
-from millstream.optimizer.join_orders.by_cost import joins_of_many, reorder_joins
+from millstream.optimizer.join_orders.by_cost import WORTH, joins_of_many, reorder_joins
 from millstream.optimizer.optimize import optimize, steps
 from millstream.optimizer.rules.alternatives.reorder_joins import associate_joins, commute_join
 from millstream.optimizer.statistics import Statistics
@@ -24,7 +24,6 @@ from millstream.physical.operator import PhysicalPlan
 
 # Whole orders of joins are searched for; by steps from one to the next many cannot be reached.
 PLACES = tuple(rule for rule in ALTERNATIVES if rule not in (associate_joins, commute_join))
-WORTH = 0.9  # of the cost: estimates are not better than that
 MOST_STEPS = 5
 MOST_PLANS = 40  # of which one is chosen in a step
 

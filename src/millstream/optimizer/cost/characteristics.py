@@ -90,6 +90,11 @@ class Characteristics:
         return (1 + self.retracted) / self.distance
 
     @property
+    def busy(self) -> float:
+        """How many batches have rows, a chronon; rows that come together are in one."""
+        return min(self.batches, self.steps() * (1 + self.retracted))
+
+    @property
     def present(self) -> float:
         """How many rows hold at an instant (K §22.4.3: l/d)."""
         return self.length / self.distance

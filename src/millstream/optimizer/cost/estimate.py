@@ -50,6 +50,8 @@ from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.top_n import TopN
 from millstream.physical.operators.union import Union
 
+IDLE = 0.25  # what a batch without rows costs of one with rows: time goes on, and no more
+
 Formula = Callable[[Any, Sequence[Characteristics], Model], Given]
 
 FORMULAS: Mapping[type[PhysicalPlan], Formula] = {
@@ -80,7 +82,7 @@ FORMULAS: Mapping[type[PhysicalPlan], Formula] = {
 @dataclass(frozen=True)
 class Estimate:
     """Of one operator: its output, the rows and bytes of its state, and its processing costs: how
-    often it does what, and for how many batches; nanoseconds. All of that a chronon."""
+    often it does what, and for how many batches with rows; nanoseconds. All of that a chronon."""
 
     output: Characteristics
     rows: float
@@ -145,8 +147,10 @@ def estimate(
         if id(node) not in done:
             inputs = [visit(child) for child in node.inputs]
             given = FORMULAS[type(node)](node, inputs, model)
-            calls = sum(each.batches for each in inputs) or given.output.batches
-            work = together(given.work, {Primitive.VECTOR: calls * _vectors(node, given)})
+            busy = sum(each.busy for each in inputs) or given.output.batches
+            idle = sum(each.batches for each in inputs) - busy
+            calls = (busy + IDLE * max(idle, 0.0)) * given.parts
+            work = together(given.work, {Primitive.VECTOR: busy * _vectors(node, given)})
             cost = constants.cost(type(node).__name__, work, calls)
             own = Estimate(given.output, given.rows, given.bytes, work, calls, cost)
             done[id(node)] = node, own

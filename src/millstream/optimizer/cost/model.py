@@ -19,13 +19,15 @@ ROOM = 1.25  # arrays that grow by half are, on average, so much larger than wha
 class Given:
     """What the formula of an operator gives; work is a chronon's. `vectors` is how many operations
     on a whole column there are for a batch, whatever is in it; where an operator has state, it
-    works on all columns of its inputs and of its output."""
+    works on all columns of its inputs and of its output. `parts` are those of its state that a
+    batch goes through."""
 
     output: Characteristics
     work: Work
     rows: float = 0.0
     bytes: float = 0.0
     vectors: float = 0.0
+    parts: int = 1
 
 
 @dataclass(frozen=True)

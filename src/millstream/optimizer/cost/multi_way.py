@@ -43,7 +43,8 @@ def multi_join(node: MultiJoin, inputs: Sequence[Characteristics], model: Model)
     for condition in (*node.conditions, *([] if node.condition is None else [node.condition])):
         passed, columns_left = filtered(condition, output, model)
         output = output.with_rate(output.rate * passed, columns=columns_left)
-    return Given(output, _work(node, inputs, output, model), *_state(node, inputs))
+    work, (rows, size) = _work(node, inputs, output, model), _state(node, inputs)
+    return Given(output, work, rows, size, parts=len(inputs))
 
 
 def class_selectivity(

@@ -30,6 +30,7 @@ from millstream.optimizer.statistics import DISTINCT, width_of
 
 RANGE = 1 / 3  # of rows satisfy a comparison of which nothing is known
 PATTERN = 1 / 10  # … a LIKE
+RARE = 1 / 1000  # … are outside of what was seen: that was of other rows
 NULLS = 1 / 20  # … IS NULL of a column that may be NULL
 OTHER = 1 / 3
 
@@ -132,7 +133,7 @@ def _range(condition: Call, input: Characteristics) -> float:
     if span <= 0:
         return RANGE
     up_to = (value - facts.low + (step if function in ("<=", ">") else 0.0)) / span
-    below = min(1.0, max(0.0, up_to))
+    below = min(1 - RARE, max(RARE, up_to))
     return below if function in ("<", "<=") else 1 - below
 
 

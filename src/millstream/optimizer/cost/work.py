@@ -69,7 +69,7 @@ BATCHES: Mapping[str, float] = {
     "Granularity": 35_000.0,
     "CountWindow": 140_000.0,
     "Join": 59_000.0,
-    "MultiJoin": 130_000.0,
+    "MultiJoin": 52_000.0,  # for each input
     "SemiJoin": 150_000.0,
     "OuterJoin": 300_000.0,
     "LookupJoin": 100_000.0,

@@ -32,7 +32,7 @@ from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.multi_join import MultiJoin
 
 MOST = 10  # inputs: of more, the joins stay as they are written
-BETTER = 0.99  # of the cost: no less is a reason to change anything
+WORTH = 0.9  # of the cost: estimates are not better than that
 
 
 def reorder_joins(
@@ -78,7 +78,7 @@ class _Reordering:
             return written
         found = cheapest(within.graph(self._known), weights(self._constants))
         ordered = optimize(within.plan(found.tree))
-        return ordered if self._cost(ordered) < BETTER * self._cost(written) else written
+        return ordered if self._cost(ordered) < WORTH * self._cost(written) else written
 
     def _cost(self, plan: Plan) -> float:
         chosen = choose(plan, "ELEMENTS", self._choices)
@@ -97,7 +97,7 @@ def joins_of_many(
     if together is plan:
         return plan
     costs = [estimate(each, statistics, constants).cost for each in (together, plan)]
-    return together if costs[0] < BETTER * costs[1] else plan
+    return together if costs[0] < WORTH * costs[1] else plan
 
 
 def _in_best_orders(join: MultiJoin, statistics: Statistics) -> MultiJoin:
