@@ -2,7 +2,7 @@
 answer that every engine must give; or why the query is refused.
 
     # title
-    Quote (t, symbol) = [(1, 'ibm'), (4, 'sun')]        -- a stream, ordered by t; tables as statements
+    Quote (t BIGINT, symbol STRING) = [(1, 'ibm'), (4, 'sun')]     -- a stream, ordered by t
     CREATE TABLE Company …; INSERT INTO Company VALUES … EFFECTIVE AT 2;
     SELECT …
     ----

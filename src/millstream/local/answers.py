@@ -60,11 +60,11 @@ def in_order(batch: Batch) -> Batch:
     return batch.take(np.lexsort(words[::-1]))
 
 
-def cropped(batch: Batch, beginning: int, given: int = NEVER) -> Batch:
-    """Without what lies before the first input; nothing starts before the frontier that was given
-    with earlier batches."""
-    if given >= beginning or not len(batch) or batch.start.min() >= beginning:
+def cropped(batch: Batch, beginning: int) -> Batch:
+    """Without what lies before time begins: tables may have rows there."""
+    if not len(batch) or batch.start.min() >= beginning:
         return batch
+    batch = batch.where(batch.end > beginning)
     return batch.timed(np.maximum(batch.start, beginning), batch.end)
 
 
