@@ -30,6 +30,7 @@ ON_SPARK = {"docs/tutorial.md"}
 NOT_RUN = {
     "docs/sources.md": ["it needs a Kafka server."],
     "docs/spark.md": ["it needs a cluster."] * 3,
+    "docs/tables-elsewhere.md": ["it needs a PostgreSQL server."],
 }
 
 #: Blocks that are no programs of ours: those of other systems, a grammar.
