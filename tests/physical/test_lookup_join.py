@@ -273,6 +273,32 @@ def test_memory_follows_the_relation(condition: str) -> None:
     assert max(sizes[20:]) <= 1.2 * max(sizes[5:20])
 
 
+def test_memory_is_given_back_after_a_burst() -> None:
+    operator = opened()
+    operator.process(0, left([], [], 0))
+    columns = [pa.array([7]), pa.array([0]), pa.array(["x"])]
+    operator.process(1, Batch.of(columns, [0], [INFINITY]))
+    for time in range(1, 20_001, 100):
+        operator.process(1, changed(range(time, time + 100), 7))
+    assert starts(operator.process(0, left([5, 19_900], [7, 7], 19_900))) == [5, 19_900]
+    most = operator.nbytes
+    for time in range(20_001, 24_001, 100):
+        operator.process(1, changed(range(time, time + 100), 7))
+        operator.process(0, left([], [], time))
+    assert operator.nbytes < most / 4
+    assert starts(operator.process(0, left([24_000], [7], 24_000))) == []
+    assert starts(operator.process(1, right([], [], [], 24_001))) == [24_000]
+
+
+def changed(times: Sequence[int], key: int) -> Batch:
+    """At each of these times its row is replaced by another."""
+    at = np.repeat(np.array(times, np.int64), 2)
+    value = at - np.tile([1, 0], len(times))
+    columns = [pa.array(np.full(len(at), key)), pa.array(value), pa.array(["x"] * len(at))]
+    weights = np.tile([-1, 1], len(times))
+    return Batch.of(columns, at, [INFINITY] * len(at), weights, int(at[0]))
+
+
 def test_what_a_row_costs_does_not_follow_the_relation() -> None:
     looked_at = []
     for size in (100, 10_000):

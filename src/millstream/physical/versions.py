@@ -140,6 +140,8 @@ class Versions:
             holding=_grown(pool.holding[kept], len(kept) + 1024),
             key_of=_grown(pool.key_of[kept], len(kept) + 1024),
         )
+        if len(pool.versions) > 4 * (self.count + 1024):  # there was a burst
+            self._hold(self._ordered())
 
     def _forget_keys(self) -> None:
         key_of = self._pool.key_of[: self._rows.keys.count]
@@ -150,10 +152,25 @@ class Versions:
         newest = _grown(self._pool.newest[kept], len(kept) + 1024)
         self._pool = self._pool._replace(newest=newest)
 
-    def save(self) -> State:
-        """The versions alone, in order of end and then of start; the chains are made anew."""
+    def _ordered(self) -> NDArray[Any]:
+        """The versions in order of end and then of start."""
         versions = self._pool.versions[self._pool.versions["row"] >= 0]
-        versions = versions[np.lexsort((versions["start"], versions["end"]))]
+        return versions[np.lexsort((versions["start"], versions["end"]))]
+
+    def _hold(self, versions: NDArray[Any]) -> None:
+        """Have these versions, in such an order, and no others: chains are made anew."""
+        count, room = len(versions), len(versions) + 64
+        pool = self._pool
+        pool.holding[:], pool.newest[:] = -1, -1
+        self._pool = pool._replace(
+            versions=np.concatenate([versions, _free_places(count, room, -1)]),
+            lists=np.array([count, -1, -1, count], np.int64),
+        )
+        link_versions(*self._pool, count)
+
+    def save(self) -> State:
+        """The versions alone, without their chains."""
+        versions = self._ordered()
         return {
             "rows": self._rows.save(),
             "key_of": self._pool.key_of[: self._rows.keys.count].copy(),
@@ -165,18 +182,15 @@ class Versions:
         """The keys have been restored."""
         self._rows.restore(state["rows"])
         self._passed = state["passed"]
-        count = len(state["versions"]["row"])
-        room = max(64, count)
-        pool = self._pool = Pool(
-            versions=_free_places(0, room, -1),
+        self._pool = self._pool._replace(
             holding=_grown(self._pool.holding, self._rows.keys.count),
             key_of=_grown(state["key_of"], self._rows.keys.count),
             newest=_grown(self._pool.newest, self._keys.count),
-            lists=np.array([count if count < room else -1, -1, -1, count], np.int64),
         )
+        versions = np.zeros(len(state["versions"]["row"]), VERSION)
         for name in _SAVED:
-            pool.versions[name][:count] = state["versions"][name]
-        link_versions(*pool, count)
+            versions[name] = state["versions"][name]
+        self._hold(versions)
 
 
 def _free_places(first: int, stop: int, after: int) -> NDArray[Any]:
