@@ -215,6 +215,7 @@ ARITHMETIC = [
     *("HOUR(t1) * 60 + MINUTE(t1)", "LENGTH(s1) + CAST(1 AS BIGINT)"),
     *("SQRT(d1)", "SQRT(i1)", "SIGN(d1)", "SIGN(m1)", "ISNAN(d1)", "ISNAN(r1)"),
     *("CEIL(m1)", "FLOOR(m1)", "CEIL(w1)", "FLOOR(w1)", "CEIL(q1)", "FLOOR(l1)", "CEIL(i1)"),
+    *("ROUND(m1, 1)", "ROUND(m1, 0)", "ROUND(m1, -1)", "ROUND(w1, 9)", "ROUND(m1, -20)"),
     *("ROUND(m1)", "ROUND(w1)", "ROUND(q1)", "CAST(b1 AS INT) + CAST(b2 AS INT)"),
 ]
 
@@ -300,7 +301,7 @@ OTHERS = [
         "l1 div i2",
     ),
     *("l1 div -1", "m1 / q1", "m1 % 2", "w1 + w2", "w1 * m1", "d1 / 0", "d1 / d2", "i1 % 0"),
-    *("CEIL(d1)", "FLOOR(d1)", "ROUND(d1, 2)", "ROUND(d1)", "ROUND(m1, 1)", "ROUND(i1, -1)"),
+    *("CEIL(d1)", "FLOOR(d1)", "ROUND(d1, 2)", "ROUND(d1)", "ROUND(m1, i1)", "ROUND(i1, -1)"),
     *("EXP(d1)", "LN(d1)", "LOG(2, d1)", "POWER(d1, 2)", "SIN(d1)", "NANVL(d1, d2)", "RAND()"),
     *("UPPER(s1)", "LOWER(s1)", "INITCAP(s1)", "s1 ILIKE 'A%'", "s1 RLIKE 'a'", "s1 LIKE s2"),
     *("LPAD(s1, i1, 'x')", "REPEAT(s1, i1)", "SUBSTRING(s1, i2)", "SPLIT_PART(s1, s2, i1)"),

@@ -209,3 +209,16 @@ def test_what_was_drawn_stays(session: ms.Session) -> None:
     once = query.snapshot(1).to_pylist()
     assert [row["same"] for row in once] == [True] * 3
     assert query.snapshot(1).to_pylist() == once
+
+
+@pytest.mark.parametrize(
+    ("digits", "expected"),
+    [("", (3, 0)), (", 0", (3, 0)), (", 2", (5, 2)), (", 7", (6, 3)), (", -5", (6, 0))],
+)
+def test_a_decimal_has_the_digits_that_it_is_rounded_to(
+    digits: str, expected: tuple[int, int]
+) -> None:
+    session = ms.Session(engine="reference")
+    session.feed("s", {"d": "DECIMAL(5, 3)"})
+    type = session.sql(f"SELECT ROUND(d{digits}) AS r FROM s").schema.field("r").type
+    assert (type.precision, type.scale) == expected

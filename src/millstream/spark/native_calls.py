@@ -155,6 +155,12 @@ def _is_unary(call: Call) -> bool:
     return len(call.arguments) == 1
 
 
+def _rounds_decimals(call: Call) -> bool:
+    """To no digits, or to a constant number of them: then the type is that of Spark."""
+    constant = all(isinstance(digits, Literal) for digits in call.arguments[1:])
+    return is_decimal(call.type) and constant
+
+
 # --- the table --------------------------------------------------------------------------------
 
 _ANY_TYPE: dict[str, Build] = {
@@ -226,9 +232,7 @@ CALLS: dict[str, Rule] = {
     "div": Rule(_operator(exp.IntDiv), _of(is_integral)),
     "ceil": Rule(_function("CEIL"), _of(is_integral, is_decimal)),
     "floor": Rule(_function("FLOOR"), _of(is_integral, is_decimal)),
-    "round": Rule(
-        _function("ROUND"), lambda call: is_decimal(call.type) and not call.arguments[1:]
-    ),
+    "round": Rule(_function("ROUND"), _rounds_decimals),
 }
 
 

@@ -196,11 +196,11 @@ class ScalarBinder:
             raise BindError(str(error), span, "cast one of them with CAST(… AS …)") from None
         except SignatureError as error:
             raise BindError(str(error), span) from None
-        return Call(
-            function.name,
-            tuple(map(self.cast, arguments, signature.arguments)),
-            signature.result,
-        )
+        result = signature.result
+        if function.narrowed is not None:
+            constants = [a.value if isinstance(a, Literal) else None for a in arguments]
+            result = function.narrowed(signature, *constants)
+        return Call(function.name, tuple(map(self.cast, arguments, signature.arguments)), result)
 
     @staticmethod
     def cast(expression: Expression, target: pa.DataType) -> Expression:

@@ -40,7 +40,8 @@ class Function:
     """A scalar function.
 
     `evaluate(signature, *values)` gives the plain result for plain values that were already cast
-    to `signature.arguments`.
+    to `signature.arguments`. `narrowed(signature, *constants)` is the type of the result where it
+    depends on constants too; what is none is None.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Function:
     strict: bool = True  # a NULL argument makes the result NULL; evaluate never sees None
     lazy: bool = False  # evaluate gets zero-argument callables instead of values
     deterministic: bool = True
+    narrowed: Callable[..., pa.DataType] | None = None
 
 
 def function(

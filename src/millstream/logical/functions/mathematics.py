@@ -151,6 +151,17 @@ def _round_signature(given: Types) -> Signature:
     return Signature((type, INT)[: len(given)], result)
 
 
+def _round_narrowed(signature: Signature, _: object, digits: object = None) -> pa.DataType:
+    """A decimal has no more digits behind the point than it is rounded to, and before it room for
+    those that it is rounded to."""
+    type = signature.arguments[0]
+    if not types.is_decimal(type) or not isinstance(digits, int):
+        return signature.result
+    scale = max(0, min(type.scale, digits))
+    whole = max(type.precision - type.scale + 1, 1 - digits)
+    return decimal_type(min(MAX_PRECISION, whole + scale), scale)
+
+
 def _round(signature: Signature, value: Any, digits: int = 0) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return value
@@ -217,7 +228,7 @@ FUNCTIONS = [
     Function("abs", _abs_signature, _abs),
     Function("ceil", _whole_signature("ceil"), _whole("ceil", ROUND_CEILING, math.ceil)),
     Function("floor", _whole_signature("floor"), _whole("floor", ROUND_FLOOR, math.floor)),
-    Function("round", _round_signature, _round),
+    Function("round", _round_signature, _round, narrowed=_round_narrowed),
     Function("nanvl", _nanvl_signature, _nanvl),
     function("isnan", BOOLEAN, [DOUBLE], _is_nan, strict=False),
     function("pi", DOUBLE, [], lambda: math.pi),
