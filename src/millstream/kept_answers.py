@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -28,9 +28,12 @@ class Readable(Protocol):
     """Rows that pull queries read."""
 
     @property
-    def lock(self) -> threading.RLock: ...
+    def lock(self) -> threading.RLock:
+        """Nothing changes while it is held."""
 
-    def read(self, read: Read) -> Batch: ...
+    def read(self, read: Read) -> Callable[[], Batch]:
+        """What gives the rows as they are now, also when the lock is let go; FileNotFoundError, if
+        some of them are no longer kept by then."""
 
 
 class TableRows:
@@ -44,8 +47,9 @@ class TableRows:
     def lock(self) -> threading.RLock:
         return self._held.lock
 
-    def read(self, read: Read) -> Batch:
-        return batch_of(self._held.rows())
+    def read(self, read: Read) -> Callable[[], Batch]:
+        rows = self._held.rows()
+        return lambda: batch_of(rows)
 
 
 class KeptAnswers:

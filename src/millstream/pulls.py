@@ -15,6 +15,7 @@ from millstream.catalog import RegisteredQuery
 from millstream.errors import Diagnostic, MillstreamError, QueryError
 from millstream.local import bounded
 from millstream.local.answers import snapshot_table
+from millstream.local.standing import reading
 from millstream.logical.plan import Plan, SortKey
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
@@ -31,6 +32,7 @@ from millstream.sql.relations import with_time
 from millstream.sql.statements import Select
 
 if TYPE_CHECKING:
+    from millstream.kept_answers import Readable
     from millstream.local.running import Running
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
@@ -153,20 +155,33 @@ def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:
     return np.lexsort(words[::-1])
 
 
+def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Records]:
+    """The rows of all that is read, at one moment. Files are read when all is taken, so that no
+    view waits for that."""
+
+    def take() -> Callable[[], dict[str, Records]]:
+        with _locked(session, reads.values()) as kept:
+            taken = {source: kept[read.name].read(read) for source, read in reads.items()}
+        return lambda: {source: _records(rows()) for source, rows in taken.items()}
+
+    return reading(take)
+
+
 @contextmanager
 def at_one_moment(session: Session, reads: Iterable[Read]) -> Iterator[Callable[[Read], Records]]:
     """Nothing of what is read changes meanwhile: a function that reads it."""
+    with _locked(session, reads) as kept:
+        yield lambda read: _records(kept[read.name].read(read)())
+
+
+@contextmanager
+def _locked(session: Session, reads: Iterable[Read]) -> Iterator[Mapping[str, Readable]]:
+    """Who has what is read, and does not change."""
     kept = {read.name: session._kept.reader(read) for read in reads}
     with ExitStack() as locks:
         for _, each in sorted(kept.items()):
             locks.enter_context(each.lock)
-        yield lambda read: _records(kept[read.name].read(read))
-
-
-def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Records]:
-    """The rows of all that is read, at one moment."""
-    with at_one_moment(session, reads.values()) as rows:
-        return {source: rows(read) for source, read in reads.items()}
+        yield kept
 
 
 def _records(rows: Batch) -> Records:

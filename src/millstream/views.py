@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,11 +164,16 @@ class View:
         """Nothing changes while it is held."""
         return self._standing.lock
 
-    def read(self, read: Read) -> Batch:
-        """The rows that a pull query asks for."""
-        if read.at is None and not read.history:
-            return self._standing.holding()
-        return batch_of(self.history() if read.history else self._standing.rows_at(read.at or 0))
+    def read(self, read: Read) -> Callable[[], Batch]:
+        """What gives the rows that a pull query asks for, as they are now."""
+        if read.history:
+            past = self._standing.always()
+        elif read.at is not None:
+            past = self._standing.then(read.at)
+        else:
+            held = self._standing.holding()
+            return lambda: held
+        return lambda: batch_of(past())
 
     # --- for its query ---------------------------------------------------------------------------
 

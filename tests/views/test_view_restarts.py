@@ -13,7 +13,7 @@ import millstream as ms
 from millstream.checkpoint.files import LocalFiles
 from millstream.local import standing as standing_module
 from millstream.local.sinks import GivenBatch
-from millstream.local.standing import Standing
+from millstream.local.standing import Standing, reading
 from millstream.local.view_files import ViewFiles
 from millstream.logical.plan import Field
 from millstream.logical.time import RAW_TIME
@@ -174,6 +174,25 @@ def test_no_crash_loses_or_doubles_anything(
         assert standing.as_of(at).equals(whole.as_of(at)), at
     order = [(name, "ascending") for name in ("valid_from", "valid_to", "x")]
     assert standing.history().sort_by(order).equals(whole.history().sort_by(order))
+
+
+def test_what_goes_while_it_is_read_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing_module, "_SMALL", 5)
+    standing, given = made(tmp_path), batches()
+    for table, batch in given[:12]:
+        standing.give(table, batch)
+    at = standing.frontier - 1
+    read = standing.then(at - 10)
+    for table, batch in given[12:]:
+        standing.give(table, batch)
+    with pytest.raises(FileNotFoundError):
+        read()
+    takes = iter([read, standing.then(standing.frontier - 1)])
+    assert reading(lambda: next(takes)).num_rows == standing.table().num_rows
+    with pytest.raises(ms.QueryError, match="what is asked for is no longer there"):
+        reading(lambda: read)
 
 
 def test_rows_beyond_the_checkpoint_are_refused(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ operators work or files are written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -17,13 +18,15 @@ from millstream.errors import QueryError
 from millstream.instants import Instant, chronon, shown
 from millstream.local.answer_table import AnswerTable
 from millstream.local.answers import final_table, snapshot_table
-from millstream.local.history import History, Piece, instants, rows_at
+from millstream.local.history import History, instants, rows_at
 from millstream.local.sinks import GivenBatch
 from millstream.local.view_files import ViewFiles
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.physical.arrays import single
 from millstream.physical.batch import NEVER, Batch, Ints
+
+T = TypeVar("T")
 
 
 class Standing:
@@ -43,7 +46,6 @@ class Standing:
         self.retain = retain
         self.lock = threading.RLock()
         self._moved = threading.Condition(self.lock)
-        self._readers = 0
         self._files: ViewFiles | None = None
         self._clear()
 
@@ -84,11 +86,10 @@ class Standing:
             self._moved.notify_all()
 
     def _forget(self) -> None:
-        """What ended before all that is retained; not under the eyes of a reader."""
-        if not self._readers:
-            gone = self._history.forget(self.horizon)
-            if self._files is not None:
-                self._files.drop(gone)
+        """What ended before all that is retained."""
+        gone = self._history.forget(self.horizon)
+        if self._files is not None:
+            self._files.drop(gone)
 
     def close(self) -> None:
         """The query has ended; its last answer stays."""
@@ -143,42 +144,44 @@ class Standing:
 
     def as_of(self, at: int) -> pa.Table:
         """The rows at an instant within what is retained."""
-        rows = self.rows_at(at)
+        rows = reading(lambda: self.then(at))
         return snapshot_table(self.schema, _batch(rows, [0] * rows.num_rows))
-
-    def rows_at(self, at: int) -> pa.Table:
-        """The same, in any order."""
-        with self._reading() as (pieces, held):
-            self._check(at)
-            late = [piece.read() for piece in pieces if piece.until > at]
-        return pa.concat_tables(rows_at([*late, held], at))
 
     def history(self) -> pa.Table:
         """All that is retained; what holds has no end."""
+        return reading(self.always)
+
+    def then(self, at: int) -> Callable[[], pa.Table]:
+        """What reads the rows at an instant, in any order. It needs no lock; FileNotFoundError, if
+        that is no longer retained by then."""
+        with self.lock:
+            self._check(at)
+            held = self.holding()
+            late = [piece for piece in self._history.pieces if piece.until > at]
+
+        def read() -> pa.Table:
+            standing = final_table(self.schema, self.domain, held)
+            return pa.concat_tables(rows_at([*(piece.read() for piece in late), standing], at))
+
+        return read
+
+    def always(self) -> Callable[[], pa.Table]:
+        """What reads all that is retained, in the same way."""
         if self.retain is None:
             raise QueryError(
                 f'"{self.name}" has no history: it retains nothing but its answer',
                 help="create it with RETAIN d",
             )
-        with self._reading() as (pieces, held):
-            horizon = self.horizon
-            tables = [piece.read() for piece in pieces]
-        ended = pa.concat_tables([held.slice(0, 0), *tables])
-        ended = ended.filter(pa.array(instants(ended["valid_to"]) > horizon))
-        return pa.concat_tables([ended, held]).combine_chunks()
-
-    @contextmanager
-    def _reading(self) -> Iterator[tuple[list[Piece], pa.Table]]:
-        """The pieces of the history, none of which goes meanwhile, and what holds."""
         with self.lock:
-            pieces = list(self._history.pieces)
-            held = self.holding()
-            self._readers += 1
-        try:
-            yield pieces, final_table(self.schema, self.domain, held)
-        finally:
-            with self.lock:
-                self._readers -= 1
+            horizon, held, pieces = self.horizon, self.holding(), list(self._history.pieces)
+
+        def read() -> pa.Table:
+            standing = final_table(self.schema, self.domain, held)
+            ended = pa.concat_tables([standing.slice(0, 0), *(piece.read() for piece in pieces)])
+            ended = ended.filter(pa.array(instants(ended["valid_to"]) > horizon))
+            return pa.concat_tables([ended, standing]).combine_chunks()
+
+        return read
 
     @property
     def horizon(self) -> int:
@@ -210,6 +213,18 @@ class Standing:
         return INFINITY if frontier == shown(INFINITY, self.domain) else instant
 
 
+def reading(take: Callable[[], Callable[[], T]]) -> T:
+    """Read what is taken; take it anew if some of it went meanwhile, because it was too old."""
+    for _ in range(_ATTEMPTS):
+        read = take()
+        with suppress(FileNotFoundError):
+            return read()
+    raise QueryError(
+        "what is asked for is no longer there", help="files of a view were removed: see its folder"
+    )
+
+
+_ATTEMPTS = 10  # as often a file may go between a look and a read
 _SMALL = 4096  # rows of a log that are not worth a file of their own
 
 
