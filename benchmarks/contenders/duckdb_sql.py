@@ -223,8 +223,8 @@ FORMS = {
     ],
     "join3": [form("buckets by hand", JOIN3_BUCKETS), form("plain SQL", JOIN3_PLAIN)],
     "latest": [
-        form("ASOF join", LATEST_ASOF),
         form("ASOF join, one number", LATEST_NUMBER),
+        form("ASOF join", LATEST_ASOF),
         form("last value", LATEST_FILLED),
     ],
     "filter": [
