@@ -101,7 +101,7 @@ class RelationCase:
         pick = self.tape.pick
         kinds = ("retroactive", "non retroactive", "since", "constant", "temporal")
         self.kind = self.kind or pick(*kinds)
-        self.has_key = pick(True, False)
+        self.has_key = pick(True, False) or self.shape in COUNTED
         self.width = pick(3, 1, 6)
         shapes = dict(LOOKUPS)
         if self.has_key or self.kind != "non retroactive":

@@ -74,8 +74,7 @@ class Play:
     def play(self) -> None:
         instants = sorted({row["t"] for rows in self.case.streams.values() for row in rows})
         for instant in instants:
-            self.crashing = self.chance.random() < 0.15
-            self._send(instant)
+            self._send(instant, crash=self.chance.random() < 0.15)
             if self.crashing or self.chance.random() < 0.15:
                 self._restart(instant)
             for _ in range(self.chance.randrange(3)):
@@ -85,9 +84,11 @@ class Play:
             feed.close()
         self.running.wait(SOON)
 
-    def _send(self, instant: int) -> None:
+    def _send(self, instant: int, crash: bool) -> None:
         for name, feed in self.feeds.items():
             feed.send([row for row in self.case.streams[name] if row["t"] == instant])
+        self.crashing = crash  # once all is sent: what nobody reads is lost
+        for feed in self.feeds.values():
             feed.heartbeat(instant)
         self._await(instant)
 
