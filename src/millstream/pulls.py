@@ -19,8 +19,6 @@ from millstream.local.standing import reading
 from millstream.logical.plan import Plan, SortKey
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
-from millstream.optimizer.choice import choose
-from millstream.optimizer.optimize import optimize
 from millstream.physical.arrays import single
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.ordering import order_words
@@ -131,6 +129,9 @@ def pull_query(session: Session, statement: Select, parameters: Mapping[str, obj
 
 
 def chosen(session: Session, plan: Plan) -> PhysicalPlan:
+    from millstream.optimizer.choice import choose
+    from millstream.optimizer.optimize import optimize
+
     return choose(optimize(plan) if session.optimize else plan, "ELEMENTS")
 
 
