@@ -10,6 +10,7 @@ from millstream.errors import (
     CatalogError,
     DataError,
     MillstreamError,
+    MillstreamWarning,
     ParseError,
     QueryError,
 )
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from millstream.local.sinks import named_sink as sink
     from millstream.local.sources import Feed, Heartbeat
     from millstream.query import Query
-    from millstream.session import MillstreamWarning, Session
+    from millstream.session import Session
+    from millstream.tables import TableHandle
     from millstream.views import View
 
 __version__ = "0.1.0"
@@ -37,6 +39,7 @@ __all__ = [
     "QueryError",
     "Running",
     "Session",
+    "TableHandle",
     "View",
     "sink",
 ]
@@ -44,10 +47,10 @@ __all__ = [
 _LAZY = {
     "Feed": ("millstream.local.sources", "Feed"),
     "Heartbeat": ("millstream.local.sources", "Heartbeat"),
-    "MillstreamWarning": ("millstream.session", "MillstreamWarning"),
     "Query": ("millstream.query", "Query"),
     "Running": ("millstream.local.running", "Running"),
     "Session": ("millstream.session", "Session"),
+    "TableHandle": ("millstream.tables", "TableHandle"),
     "View": ("millstream.views", "View"),
     "sink": ("millstream.local.sinks", "named_sink"),
 }

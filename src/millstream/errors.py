@@ -44,6 +44,10 @@ class Diagnostic:
     severity: str = "error"
 
 
+class MillstreamWarning(UserWarning):
+    """Something in a query that its author should know, such as state that grows for ever."""
+
+
 class MillstreamError(Exception):
     """A mistake in what the user gave us; `str()` is the whole message with its place."""
 

@@ -119,7 +119,7 @@ class KeptAnswers:
         if view.state == "registered":
             raise QueryError(f'view "{view.name}" is not started', help="start it: view.start()")
         if view.exception is not None:
-            from millstream.session import MillstreamWarning
+            from millstream.errors import MillstreamWarning
 
             message = f'view "{view.name}" has failed, and is as it was at {view.frontier}'
             warnings.warn(f"warning: {message}: {view.exception}", MillstreamWarning, stacklevel=6)

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,8 +22,6 @@ import pyarrow as pa
 
 from millstream.catalog import (
     Catalog,
-    DerivedStream,
-    RegisteredQuery,
     Stream,
     Table,
     column_named,
@@ -33,27 +30,22 @@ from millstream.data import check_columns, is_spark_frame, schema_of, table_of
 from millstream.declarations import (
     as_table,
     declared_schema,
-    declared_stream,
-    declared_table,
     length,
     time_domain,
     type_named,
 )
 from millstream.errors import (
-    BindError,
     CatalogError,
     DataError,
-    Diagnostic,
     ParseError,
     QueryError,
     Span,
     listed,
     located,
     one_of,
-    render,
 )
+from millstream.execution import Execution
 from millstream.kept_answers import KeptAnswers
-from millstream.listings import queries_table, streams_table
 from millstream.local.clock import Clock
 from millstream.local.inbox import CAPACITY
 from millstream.local.outside_tables import OutsideTable
@@ -63,27 +55,17 @@ from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Schema
 from millstream.names import Name
 from millstream.origins import Connect, Origins
-from millstream.pulls import pull_query
 from millstream.query import Query
 from millstream.records import records_of
-from millstream.sql import statements as syntax
-from millstream.sql.binder import bind_query
 from millstream.sql.calls import is_free_name
 from millstream.sql.parser import parse
-from millstream.sql.pulls import is_pull
-from millstream.sql.relations import with_time
-from millstream.table_changes import change_table
-from millstream.tables import TableHandle, latest_text
+from millstream.tables import TableHandle
 from millstream.views import View
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENGINES = ("spark", "local", "reference")
-
-
-class MillstreamWarning(UserWarning):
-    """Something in a query that its author should know, such as state that grows for ever."""
 
 
 class Session:
@@ -100,6 +82,8 @@ class Session:
     `processors` is how many a query may take: by default those that Spark has, and one on the
     local engine. A query whose streams declare rates that are too much for them cannot be started,
     unless `shed`, or SHED in its statement, lets it drop rows.
+    `memory` is how many bytes a query should keep where the rates of its streams are known: joins
+    let rows go the later, and in the larger portions, the more there is beyond what they need.
     `spark` is a session of yours for the engine "spark".
     """
 
@@ -113,6 +97,7 @@ class Session:
         optimize: bool = True,
         processors: float | None = None,
         shed: bool = False,
+        memory: float | None = None,
         spark: SparkSession | None = None,
     ) -> None:
         if spark is not None:
@@ -132,6 +117,9 @@ class Session:
         self.approach = approach
         if processors is not None and not processors > 0:
             raise QueryError(f"processors is a positive number, not {processors!r}")
+        if memory is not None and not memory > 0:
+            raise QueryError(f"memory is a positive number of bytes, not {memory!r}")
+        self.memory = memory
         self.optimize = optimize
         self._processors = processors
         self.shed = shed
@@ -391,130 +379,15 @@ class Session:
         text = text.removeprefix("\ufeff")  # so that messages show the text without the mark
         results: list[Any] = []
         with located(text, file):
+            execution = Execution(self, text, file, parameters or {})
             for statement in parse(text, parameters or {}):
-                results.append(self._execute(statement, text, file, parameters or {}))
+                results.append(execution.carry_out(statement))
         return results
-
-    def _execute(
-        self,
-        statement: syntax.Statement,
-        text: str,
-        file: str | None,
-        parameters: Mapping[str, object],
-    ) -> Any:
-        match statement:
-            case syntax.CreateStream():
-                stream = declared_stream(statement)
-                numbered = not self._origins.is_read_by_spark(stream)
-                self.catalog.add_stream(replace(stream, numbered=numbered), statement.name.span)
-                self._kept.retain(stream.name, statement.retention)
-            case syntax.CreateTable():
-                return self._add_table(declared_table(statement), statement.name.span)
-            case syntax.CreateLatest():
-                self._create_latest(statement)
-            case syntax.CreateDerivedStream():
-                self._create_derived(statement, text, file, parameters)
-                self._kept.retain(statement.name.text, statement.retention)
-            case syntax.CreateView():
-                return self._create_view(statement, text, file, parameters)
-            case syntax.ChangeTable():
-                return change_table(self, statement, parameters)
-            case syntax.Select() | syntax.InsertInto():
-                return self._register(statement, text, file, parameters)
-            case syntax.Drop(kind="STREAM" | "TABLE" | "VIEW" as kind, name=name):
-                dropped = self.catalog.stream(name)
-                self.catalog.drop_stream(name, kind.lower())
-                self._kept.drop(dropped.name)
-                self._origins.drop(dropped.name)
-            case syntax.Drop(name=name):
-                self._check_stopped(name)
-                del self.queries[self.catalog.drop_query(name).name]
-            case syntax.Stop(name=name):
-                self._stop(name)
-            case syntax.Show(what="STREAMS" | "TABLES" as what):
-                return streams_table(self.catalog, what.lower().removesuffix("s"))
-            case syntax.Show(what="VIEWS"):
-                return self._kept.listing()
-            case syntax.Show():
-                return queries_table(self.catalog)
-        return None
-
-    def _create_latest(self, statement: syntax.CreateLatest) -> None:
-        """The last row of each key is a partitioned window of one row."""
-        self.catalog.check_free(statement.name.text, statement.name.span)
-        stream = self.catalog.stream(statement.stream)
-        for column in statement.key:
-            column_named(stream.columns, column, stream.name)
-        text = latest_text(statement)
-        (query,) = parse(text, {})
-        assert isinstance(query, syntax.Select)
-        with located(text, None):
-            bound = bind_query(query.query, self.catalog, {}, self.strict)
-        derived = DerivedStream(statement.name.text, bound.plan, "table")
-        self.catalog.add_stream(derived, statement.name.span, bound.depends_on)
-
-    def _create_derived(
-        self,
-        statement: syntax.CreateDerivedStream,
-        text: str,
-        file: str | None,
-        parameters: Mapping[str, object],
-    ) -> None:
-        query = statement.query
-        if query.emit is not None:
-            raise BindError(
-                "EMIT belongs to a query, not to a derived stream",
-                query.emit_span,
-                "write EMIT in the query that reads the stream",
-            )
-        _refuse_shed(query)
-        self.catalog.check_free(statement.name.text, statement.name.span)
-        bound = bind_query(query, self.catalog, parameters, self.strict)
-        _warn(bound.warnings, text, file)
-        self.catalog.add_stream(
-            DerivedStream(statement.name.text, bound.plan),
-            statement.name.span,
-            bound.depends_on,
-        )
-
-    def _create_view(
-        self,
-        statement: syntax.CreateView,
-        text: str,
-        file: str | None,
-        parameters: Mapping[str, object],
-    ) -> View:
-        self.catalog.check_free(statement.name.text, statement.name.span)
-        _refuse_shed(statement.query)
-        query = replace(statement.query, emit=None, every=None)
-        bound = bind_query(query, self.catalog, parameters, self.strict)
-        _warn(bound.warnings, text, file)
-        plan = with_time(bound.plan, self._origins.times_named(bound.plan))
-        return self._kept.create(statement, replace(bound, plan=plan))
 
     @property
     def views(self) -> dict[str, View]:
         """The materialized views, by name."""
         return self._kept.views
-
-    def _register(
-        self,
-        statement: syntax.Select | syntax.InsertInto,
-        text: str,
-        file: str | None,
-        parameters: Mapping[str, object],
-    ) -> Query:
-        if isinstance(statement, syntax.Select) and is_pull(statement.query, self.catalog):
-            return pull_query(self, statement, parameters)
-        bound = bind_query(statement.query, self.catalog, parameters, self.strict)
-        _warn(bound.warnings, text, file)
-        plan = with_time(bound.plan, self._origins.times_named(bound.plan))
-        name = self.catalog.new_query_name()
-        entry = RegisteredQuery(name, plan, str(statement), bound.depends_on)
-        sink = statement.sink if isinstance(statement, syntax.InsertInto) else None
-        shed = statement.query.shed
-        most = None if shed is None else float(shed.most / 100)
-        return self._registered(Query(self, entry, bound.emit, bound.warnings, sink, most))
 
     def _registered(self, query: Query) -> Query:
         self.catalog.add_query(query._entry)
@@ -527,25 +400,6 @@ class Session:
         self.catalog.rename_query(query.name, name)
         self.queries = {other.name: other for other in self.queries.values()}
 
-    def _stop(self, name: Name) -> None:
-        query = self.catalog.query(name)
-        if query.state != "running":
-            raise CatalogError(
-                f'query "{query.name}" is not running', name.span, "DROP QUERY removes it"
-            )
-        running = self.queries[query.name].running
-        assert running is not None
-        running.stop()
-
-    def _check_stopped(self, name: Name) -> None:
-        query = self.catalog.query(name)
-        if query.state == "running":
-            raise CatalogError(
-                f'query "{query.name}" is running',
-                name.span,
-                f"stop it first: STOP QUERY {query.name}",
-            )
-
 
 def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ...]:
     if isinstance(names, str):
@@ -556,19 +410,3 @@ def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ..
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
         raise DataError(f"a stream needs a name, not {name!r}")
-
-
-def _refuse_shed(query: syntax.Query) -> None:
-    if query.shed is not None:
-        raise BindError(
-            "SHED belongs to a query that is started, not to a derived stream or a view",
-            query.span,
-            "use Session(shed=True), or write SHED in the query that reads it",
-        )
-
-
-def _warn(diagnostics: tuple[Diagnostic, ...], text: str, file: str | None) -> None:
-    for diagnostic in diagnostics:
-        # The line of the caller of `sql`, past run_script, run_statements, _execute and what
-        # handles a statement.
-        warnings.warn(render(diagnostic, text, file), MillstreamWarning, stacklevel=7)

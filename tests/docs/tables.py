@@ -10,8 +10,8 @@ from pathlib import Path
 
 import millstream as ms
 from millstream.display import text_of
+from millstream.errors import MillstreamWarning
 from millstream.logical.expressions import AggregateCall, Call
-from millstream.session import MillstreamWarning
 
 #: Over which rows a table is, by the name of its first column.
 OVER = {"call": "One", "aggregate": "Reading WINDOW(RANGE UNBOUNDED)"}

@@ -65,7 +65,7 @@ def _value(text: str) -> object:
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """What a query's author should know goes to stderr, also if an error follows."""
-    from millstream.session import MillstreamWarning
+    from millstream.errors import MillstreamWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

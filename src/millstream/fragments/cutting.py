@@ -88,9 +88,10 @@ class _Cutter:
         """What is in one shard already is taken for small; if that is all, it stays there. A small
         table goes to where the rows of streams are, rather than they to it."""
         needed = requirement(node)
-        for port, site in enumerate(below):
-            if needed.count and site.keys and _kept(needed, port, site) is None:
-                if all(_is_small(other) for other in node.inputs if other is not node.inputs[port]):
+        if len(below) == 2 and needed.count:
+            for port, other in enumerate(reversed(node.inputs)):
+                moves = below[port].keys and _kept(needed, port, below[port]) is None
+                if moves and _is_small(other):
                     return spread(node, small=1 - port, insist=True) or needed
         together = [site.keys == () for site in below]
         if needed.count or all(together):
