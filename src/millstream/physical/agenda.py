@@ -118,9 +118,9 @@ class Queue(Agenda):
 
 
 class Calendar(Agenda):
-    """Events in any order, in partitions of the same width that fall due one after the other; what
-    happens to come in order stays in a queue, and what has just arrived gets its place when there
-    is much of it.
+    """Events in any order, in partitions of the same width that fall due one after the other; a
+    batch that lies behind all that is in a queue goes there, sorted, and what else has just arrived
+    gets its place when there is much of it.
 
     The width doubles when there are more than `partitions`: so it finds out by itself how far
     ahead events lie. More partitions mean less to sort at a time, and more pieces to keep (G5
@@ -161,8 +161,10 @@ class Calendar(Agenda):
         length = len(times)
         if not length:
             return
-        follows = not len(self._queue) or times[0] >= self._queued
-        if follows and (length == 1 or (times[1:] >= times[:-1]).all()):
+        if not len(self._queue) or times.min() >= self._queued:
+            if length > 1 and (times[1:] < times[:-1]).any():
+                order = np.argsort(times, kind="stable")
+                times, words = times[order], [word[order] for word in words]
             self._queue.add(times, words)
             self._queued = int(times[-1])
             return
