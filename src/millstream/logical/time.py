@@ -14,7 +14,7 @@ INFINITY = 2**63 - 1
 FARTHEST = 2**62
 LONGEST = 2**60
 
-ALWAYS = -FARTHEST  # the start of what has been valid since ever
+ALWAYS = -FARTHEST - 1  # the start of what has been valid since ever: before all that comes
 
 MICROSECONDS = {
     "MICROSECOND": 1,
