@@ -257,3 +257,18 @@ def test_a_stream_that_cannot_be_read_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ms.QueryError, match='connector "nowhere" does not exist'):
         session.sql("CREATE STREAM S (t BIGINT) SOURCE nowhere() ORDERED BY t RETAIN 5")
     assert session.catalog.streams == []
+
+
+def test_views_follow_tables(auction: Auction) -> None:
+    labels = auction.session.table("labels", [{"item": "a", "label": "A"}], key="item")
+    view = auction.view(
+        "SELECT l.label, b.price FROM Bid WINDOW(RANGE 100) AS b JOIN labels AS l USING (item)",
+        "RETAIN 50",
+    )
+    auction.send([{"t": 1, "item": "a", "price": 7}])
+    auction.feed.heartbeat(5)
+    assert view.as_of(4, timeout=30).to_pylist() == [{"label": "A", "price": 7}]
+    labels.upsert({"item": "a", "label": "B"})
+    auction.feed.heartbeat(9)
+    assert view.as_of(8, timeout=30).to_pylist() == [{"label": "B", "price": 7}]
+    assert view.as_of(4).to_pylist() == [{"label": "A", "price": 7}]
