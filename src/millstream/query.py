@@ -322,7 +322,7 @@ class Query:
             return Planner(Statistics(), known_constants(), choices)
         known = self._session._origins.statistics(self.plan)
         together = self._session.engine == "local"
-        return Planner(known, known_constants(), choices, together)
+        return Planner(known, known_constants(), choices, together, self._session.memory)
 
     @property
     def optimized_plan(self) -> Plan:

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from random import Random
 
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 import millstream as ms
+from local.random_plans import case_of
+from local.schedule_agreement import Expected, Trial
 from millstream.logical.plan import Join, Plan, Source
+from millstream.optimizer.choice import Choices
+from millstream.optimizer.cost import Constants
+from millstream.optimizer.planning import Planner
+from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
+from millstream.physical.operator import PhysicalPlan
+from millstream.physical.operators.join import AreaChoice
+from oracle.random_streams import Tape
+
+EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
 CHAIN = """SELECT a.v AS x, d.v AS y FROM A WINDOW(RANGE 40) a
 JOIN B WINDOW(RANGE 40) b ON a.k = b.k
@@ -16,9 +32,9 @@ JOIN C WINDOW(RANGE 40) b ON a.k = b.k"""
 ROWS = {"A": 240, "B": 120, "C": 12, "D": 6}
 
 
-def session_of(engine: str = "local", **options: bool) -> ms.Session:
+def session_of(engine: str = "local", **options: float) -> ms.Session:
     """Four streams of the same time, of which each has fewer rows than the one before."""
-    session = ms.Session(engine=engine, **options)
+    session = ms.Session(engine=engine, **options)  # type: ignore[arg-type]
     for name, count in ROWS.items():
         random = Random(name)
         times = sorted(random.randrange(240) for _ in range(count))
@@ -82,3 +98,83 @@ def test_distinct_rows_are_joined_where_many_are_equal() -> None:
 def test_rows_are_joined_first_where_few_are_equal() -> None:
     names = [name for name, _ in query_of(declared(1, 100_000), SAME).rewrites]
     assert "distinct_below_join" not in names
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def areas_of(plan: PhysicalPlan) -> set[AreaChoice]:
+    own: tuple[AreaChoice, ...] = getattr(plan, "areas", ())
+    return {*own}.union(*map(areas_of, plan.inputs))
+
+
+def test_memory_to_spare_makes_expiry_lazy() -> None:
+    sql = CHAIN.replace("RANGE 40", "RANGE 100")
+    plain, little, much = (
+        query_of(session_of(**o), sql) for o in ({}, {"memory": 1}, {"memory": 1e9})
+    )
+    for query in (plain, little):
+        assert {area.lazy for area in areas_of(query.physical_plan)} == {0}
+    assert max(area.lazy for area in areas_of(much.physical_plan)) == 5, "5 % of the window"
+    assert much.run().equals(plain.run())
+
+
+@pytest.mark.parametrize("memory", [0, -1])
+def test_memory_is_a_positive_number(memory: int) -> None:
+    with pytest.raises(ms.QueryError, match="memory is a positive number of bytes"):
+        ms.Session(engine="local", memory=memory)
+
+
+# --- whatever is known ----------------------------------------------------------------------------
+
+
+def random_statistics(plan: Plan, random: Random) -> Statistics:
+    """Rates and values of any size."""
+    return Statistics(
+        {
+            node.stream: StreamStatistics(
+                10 ** random.uniform(-3, 5),
+                {
+                    name: ColumnStatistics(random.choice([1.0, 7.0, 1e6, float("inf"), None]))
+                    for name in ("k", "v")
+                },
+                batch=random.choice([None, 1.0, 1e4]),
+            )
+            for node in plan.walk()
+            if isinstance(node, Source)
+        }
+    )
+
+
+class PlannedTrial(Trial):
+    """A plan as the planner chooses it, where so much is known of its streams."""
+
+    def chosen(self, plan: Plan, ordered: frozenset[str]) -> PhysicalPlan:
+        random = Random(self.tape.content)
+        planner = Planner(
+            random_statistics(plan, random),
+            Constants(),
+            Choices(ordered, self.approach, self.areas),
+            together=self.many,
+            memory=random.choice([None, 1e4, 1e12]),
+        )
+        *_, (_, found) = [("", plan), *planner.steps(plan)]
+        return planner.operators(found, self.emit)
+
+
+def test_distinct_rows_of_a_join_that_gives_none() -> None:
+    """Where a value never comes twice, and there are more rows than a number can tell."""
+    case = bytes(2) + b"\x04" + bytes(18) + b"5" + bytes(13) + b"\xee" + bytes(9) + b"zHoY"
+    Expected(*case_of(Tape(case.ljust(160, b"\0")))).check(PlannedTrial(Tape(bytes(200))))
+
+
+@settings(
+    max_examples=int(EXAMPLES or 60),
+    derandomize=EXAMPLES is None,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.binary(min_size=160, max_size=160), st.binary(min_size=200, max_size=200))
+def test_random_plans_are_planned_right(case: bytes, trial: bytes) -> None:
+    Expected(*case_of(Tape(case))).check(PlannedTrial(Tape(trial)))

@@ -10,7 +10,7 @@ import pytest
 import millstream as ms
 from millstream.local.metrics import Metrics, SourceMetrics
 from millstream.logical.time import TIMESTAMP_TIME
-from millstream.optimizer.sampling import has_drifted, in_the_long_run, measured
+from millstream.optimizer.sampling import in_the_long_run, measured
 from millstream.optimizer.statistics import (
     DISTINCT,
     RATE,
@@ -201,13 +201,6 @@ def test_the_first_rate_is_what_was_measured() -> None:
 def test_time_that_stands_still_and_rows_that_do_not_come_tell_nothing(later: Metrics) -> None:
     statistics = Statistics({}, TIMESTAMP_TIME)
     assert measured(statistics, reading(0, 0), later) == statistics
-
-
-def test_estimates_are_made_anew_when_a_rate_has_drifted() -> None:
-    used = Statistics({"s": StreamStatistics(rate=100.0)}, TIMESTAMP_TIME)
-    near, far = (used.with_stream("s", StreamStatistics(rate=rate)) for rate in (115.0, 125.0))
-    assert not has_drifted(used, near)
-    assert has_drifted(used, far)
 
 
 def test_metrics_of_a_running_query() -> None:

@@ -16,6 +16,7 @@ from millstream.logical.plan import Distinct, Join, Plan, SetOperation, Source
 from millstream.optimizer.alternatives import ALTERNATIVES, alternatives
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Constants, estimate
+from millstream.optimizer.cost.areas import fit_areas
 from millstream.optimizer.join_orders.by_cost import WORTH, joins_of_many, reorder_joins
 from millstream.optimizer.optimize import optimize, steps
 from millstream.optimizer.rules.alternatives.reorder_joins import associate_joins, commute_join
@@ -34,12 +35,14 @@ def has_choices(plan: Plan) -> bool:
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans of one query. `together`: the engine has joins of many inputs."""
+    """Plans of one query. `together`: the engine has joins of many inputs. `memory`: the bytes that
+    it should make do with, as far as it can choose."""
 
     statistics: Statistics
     constants: Constants
     choices: Choices
     together: bool = False
+    memory: float | None = None
 
     def steps(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
         """What changes the plan, with what it makes of it."""
@@ -60,6 +63,13 @@ class Planner:
             plan = found[1]
 
     def operators(self, plan: Plan, emit: str) -> PhysicalPlan:
+        chosen = self._joined(plan, emit)
+        if self.memory is None or not self._is_known(plan):
+            return chosen
+        estimates = estimate(chosen, self.statistics, self.constants)
+        return fit_areas(chosen, estimates, self.memory)
+
+    def _joined(self, plan: Plan, emit: str) -> PhysicalPlan:
         chosen = choose(plan, emit, self.choices)
         if not (self.together and self._is_known(plan)):
             return chosen
@@ -85,4 +95,4 @@ class Planner:
         return found
 
     def _cost(self, plan: Plan) -> float:
-        return estimate(self.operators(plan, "ELEMENTS"), self.statistics, self.constants).cost
+        return estimate(self._joined(plan, "ELEMENTS"), self.statistics, self.constants).cost

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 SAMPLE = 1 << 16  # rows that are looked at
 WEIGHT = 0.3  # of a new reading (K §22.2.3: exponential smoothing)
-DRIFT = 0.2  # a rate that differs by so much from the one that was used is a new one
 
 
 # --- rows in memory -------------------------------------------------------------------------------
@@ -149,14 +148,6 @@ def measured(
         if rate > 0:
             known = known.with_stream(name, replace(known.stream(name), rate=rate))
     return known
-
-
-def has_drifted(used: Statistics, now: Statistics, threshold: float = DRIFT) -> bool:
-    """Whether an estimate should be made anew: some rate differs by more than the threshold from
-    the one that it was made with (K §22.2.3)."""
-    return any(
-        abs(now.rate(name) - used.rate(name)) > threshold * used.rate(name) for name in now.streams
-    )
 
 
 def _moved(then: Instant | None, now: Instant | None, domain: TimeDomain) -> int | None:

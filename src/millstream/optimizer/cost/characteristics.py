@@ -159,11 +159,13 @@ def occupied(places: float, balls: float) -> float:
     """How many of so many places have a ball when balls fall by chance (Cardenas): n(1 - e^(-b/n)),
     the limit of n(1 - (1 - 1/n)^b) for streams whose rows come by chance.
 
-    >>> round(occupied(50, 1000), 1), round(occupied(1e9, 1000), 1)
-    (50.0, 1000.0)
+    >>> round(occupied(50, 1000), 1), round(occupied(1e9, 1000), 1), occupied(1e300, 1e-30)
+    (50.0, 1000.0, 1e-30)
     """
     if places <= 0 or balls <= 0:
         return 0.0
+    if balls < 1e-12 * places:
+        return balls  # also where the share is too small for a number
     return -places * math.expm1(-balls / places)
 
 

@@ -57,7 +57,7 @@ def distinct_rate_length(
     rate = occupied(n, g / d) / g
     if not fixed:
         rate *= 0.5 * math.sqrt(math.pi / load) * math.erf(math.sqrt(load)) if load > 0 else 1.0
-    return rate, n * ever_there(load) / rate
+    return rate, occupied(n, life / d) / rate
 
 
 # --- operators ------------------------------------------------------------------------------------
