@@ -23,6 +23,7 @@ from millstream.records import LAST_TIMESTAMP
 if TYPE_CHECKING:
     from millstream.local.running import Running
     from millstream.query import Query
+    from millstream.views import View
 
 _SHOWN_ROWS = 20
 _ENDS = {2**63 - 1, pa.scalar(LAST_TIMESTAMP).cast(pa.timestamp("us")).as_py()}
@@ -135,3 +136,11 @@ def running_html(running: Running) -> str:
     )
     kept = table_html(running.results()) if running.keeps_results else ""
     return f"<p><b>{escape(running.name)}</b> ({running.state}): {escape(progress)}</p>{kept}"
+
+
+def view_html(view: View) -> str:
+    """How far it has come, and its rows."""
+    head = (
+        f"<p><b>{escape(view.name)}</b> ({view.state}): frontier {escape(str(view.frontier))}</p>"
+    )
+    return head + table_html(view.table())

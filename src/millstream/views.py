@@ -69,6 +69,11 @@ class View:
     def __repr__(self) -> str:
         return f"<View {self.name}: {self.state}, at {self.frontier}>"
 
+    def _repr_html_(self) -> str:
+        from millstream.display import view_html
+
+        return view_html(self)
+
     # --- its life --------------------------------------------------------------------------------
 
     def start(self, folder: str | None = None) -> None:

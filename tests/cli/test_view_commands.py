@@ -113,7 +113,7 @@ def test_the_shell(folder: Path) -> None:
     typed = (
         STREAM
         + VIEW
-        + "SHOW VIEWS;\nSELECT 1 AS one FROM best;\n\\d best\nDROP VIEW best;\nSHOW VIEWS;\n"
+        + "SHOW VIEWS;\nSELECT best FROM best;\n\\d best\nDROP VIEW best;\nSHOW VIEWS;\n"
     )
     write(folder, "")
     done = command("shell", folder=folder, input=typed.encode())
@@ -123,6 +123,7 @@ def test_the_shell(folder: Path) -> None:
     assert "best runs; DROP VIEW best ends it" in err
     assert "SELECT sensor, MAX(value) AS best FROM Reading" in out
     assert "sensor  STRING" in out
+    assert "best\n----\n   7\n   9\n(2 rows)\n" in out
 
 
 def test_whole_answers_until_an_instant(folder: Path, capsys: Captured) -> None:

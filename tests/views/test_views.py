@@ -272,3 +272,14 @@ def test_views_follow_tables(auction: Auction) -> None:
     auction.feed.heartbeat(9)
     assert view.as_of(8, timeout=30).to_pylist() == [{"label": "B", "price": 7}]
     assert view.as_of(4).to_pylist() == [{"label": "A", "price": 7}]
+
+
+def test_a_view_in_a_notebook(auction: Auction) -> None:
+    view = auction.view("SELECT price FROM Bid WINDOW(RANGE 100)")
+    auction.send([{"t": 1, "price": 7}])
+    auction.feed.heartbeat(2)
+    view.as_of(1, timeout=30)
+    assert view._repr_html_() == (
+        "<p><b>v</b> (running): frontier 2</p><table><thead><tr><th>price</th></tr></thead>"
+        "<tbody><tr><td>7</td></tr></tbody></table>"
+    )

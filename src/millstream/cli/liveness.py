@@ -19,13 +19,20 @@ _LIVE_OPTIONS = ("follow", "speed")
 
 def is_live(session: Session, query: Query) -> bool:
     """Whether one of its streams goes on, or comes by the clock."""
+    connectors = [stream.connector for stream in _streams(session, query)]
+    return any(connector is not None and _goes_on(connector) for connector in connectors)
+
+
+def ends(session: Session, query: Query) -> bool:
+    """Whether all its streams come from somewhere that ends."""
+    connectors = [stream.connector for stream in _streams(session, query)]
+    return all(connector is not None and not _goes_on(connector) for connector in connectors)
+
+
+def _streams(session: Session, query: Query) -> list[Stream]:
     names = {node.stream for node in query.plan.walk() if isinstance(node, Source)}
     streams = [session.catalog.stream(Name(name, quoted=True)) for name in names]
-    return any(isinstance(stream, Stream) and _is_live_stream(stream) for stream in streams)
-
-
-def _is_live_stream(stream: Stream) -> bool:
-    return stream.connector is not None and _goes_on(stream.connector)
+    return [stream for stream in streams if isinstance(stream, Stream)]
 
 
 def _goes_on(connector: Connector) -> bool:

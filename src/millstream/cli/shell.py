@@ -19,7 +19,7 @@ from millstream.cli.progress import progress
 from millstream.cli.reading import parameters_of, standing, statements_in, warnings_told
 from millstream.cli.run import run_live
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
-from millstream.cli.views import start_views
+from millstream.cli.views import await_ending, start_views
 from millstream.errors import MillstreamError, ParseError, QueryError
 from millstream.names import Name
 from millstream.pulls import PullQuery
@@ -195,6 +195,8 @@ class Shell:
             self._drop(query)
 
     def _answer(self, query: Query) -> None:
+        if isinstance(query, PullQuery):
+            await_ending(self._session, query)
         if isinstance(query, PullQuery) or not is_live(self._session, query):
             waiting = progress(lambda: f"{query.name} runs: Ctrl-C stops it")
             with waiting, cancelled_by_interrupt(self._session):

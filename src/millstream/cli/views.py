@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.cli.liveness import is_live
+from millstream.cli.liveness import ends, is_live
 from millstream.cli.progress import progress
 from millstream.pulls import PullQuery
 from millstream.query import Query
@@ -40,6 +40,14 @@ def start_views(session: Session, checkpoint: str | None = None) -> list[View]:
 def any_live(session: Session) -> bool:
     """Whether the query of some view goes on for ever."""
     return any(is_live(session, view.query) for view in session._kept.all)
+
+
+def await_ending(session: Session, query: PullQuery) -> None:
+    """The views that a query reads to their end, if it is in sight: all their streams are read from
+    files and the like."""
+    names = {read.name for read in query.pull.reads.values()}
+    views = [view for view in session._kept.all if view.name in names]
+    await_views(view for view in views if ends(session, view.query))
 
 
 def await_views(views: Iterable[View]) -> None:
