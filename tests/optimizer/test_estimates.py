@@ -189,6 +189,16 @@ def test_what_was_not_seen_may_come(session: ms.Session) -> None:
     assert 0 < a_second(estimate(plan, known)) < 1
 
 
+def test_few_groups_have_many_rows(session: ms.Session) -> None:
+    """Where two rows are the mean, most groups have two or more, and hardly any has ten."""
+    sql = "SELECT k, COUNT(*) AS n FROM A WINDOW(RANGE 1 SECOND) GROUP BY k HAVING COUNT(*) >= {}"
+    all_rows, some, few = (
+        a_second(estimate(*planned(session, sql.format(n)))) for n in (-100, 2, 10)
+    )
+    assert 0.5 < some / all_rows < 0.8
+    assert few / all_rows <= 0.01
+
+
 def test_a_known_selectivity_wins(session: ms.Session) -> None:
     plan, known = planned(session, "SELECT k FROM A WHERE v < 10")
     assert a_second(estimate(plan, known)) == pytest.approx(1.0)

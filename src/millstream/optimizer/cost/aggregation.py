@@ -188,7 +188,11 @@ def _columns(
             rows = max(1.0, input.present / max(live, 1.0))
             spread = max(1.0, min(rows, 4 * math.sqrt(rows)))  # nearly all lie within 2σ
             columns[named.field.key] = ColumnFacts(
-                spread, width, rows - spread / 2, rows + spread / 2
+                spread,
+                width,
+                rows - spread / 2,
+                rows + spread / 2,
+                deviation=math.sqrt(rows),
             )
         else:
             columns[named.field.key] = ColumnFacts(INFINITE, width)

@@ -27,13 +27,15 @@ Key = tuple[str, str]  # qualifier and name of a column
 @dataclass(frozen=True)
 class ColumnFacts:
     """`distinct` values; a number or time lies between `low` and `high` where they are known;
-    `same_as` is another column that always has the same value."""
+    `same_as` is another column that always has the same value. With a `deviation`, values are
+    those of a normal distribution about the middle; else they are equally frequent."""
 
     distinct: float
     width: float = 8.0
     low: float | None = None
     high: float | None = None
     same_as: Key | None = None
+    deviation: float | None = None
 
 
 @dataclass(frozen=True)

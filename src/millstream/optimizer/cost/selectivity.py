@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from statistics import NormalDist
 
 from millstream import types
 from millstream.logical.expressions import (
@@ -133,6 +134,10 @@ def _range(condition: Call, input: Characteristics) -> float:
     if span <= 0:
         return RANGE
     up_to = (value - facts.low + (step if function in ("<=", ">") else 0.0)) / span
+    if facts.deviation is not None:
+        middle = (facts.low + facts.high) / 2
+        edge = value + (0.5 if function in ("<=", ">") else -0.5)
+        up_to = NormalDist(middle, facts.deviation).cdf(edge)
     below = min(1 - RARE, max(RARE, up_to))
     return below if function in ("<", "<=") else 1 - below
 
@@ -165,7 +170,7 @@ def _narrowed(
             else:
                 low = min(high, max(low, value))
         distinct = max(1.0, facts.distinct * share)
-        return {column.key: replace(facts, distinct=distinct, low=low, high=high)}
+        return {column.key: replace(facts, distinct=distinct, low=low, high=high, deviation=None)}
     match condition:
         case Call(function="=" | "<=>", arguments=(left, right)):
             sides = [(left, right), (right, left)]
