@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from millstream.catalog import DerivedStream, Table
-from millstream.errors import QueryError
+from millstream.errors import MillstreamWarning, QueryError
 from millstream.local.tables import HeldTable
 from millstream.names import Name
 from millstream.sql import statements as syntax
@@ -119,8 +119,6 @@ class KeptAnswers:
         if view.state == "registered":
             raise QueryError(f'view "{view.name}" is not started', help="start it: view.start()")
         if view.exception is not None:
-            from millstream.errors import MillstreamWarning
-
             message = f'view "{view.name}" has failed, and is as it was at {view.frontier}'
             warnings.warn(f"warning: {message}: {view.exception}", MillstreamWarning, stacklevel=6)
         return view

@@ -34,7 +34,7 @@ def reference_answer(workload: Workload) -> pa.Table:
     return session.sql(workload.sql).run()
 
 
-@pytest.mark.filterwarnings("ignore::millstream.session.MillstreamWarning")
+@pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_form_gives_the_answer_of_the_definitions(name: str) -> None:
     workload = small(name)

@@ -14,7 +14,7 @@ import millstream as ms
 from millstream.connectors.nexmark import generate
 from millstream.connectors.registry import BUILT_IN
 
-pytestmark = pytest.mark.filterwarnings("ignore::millstream.session.MillstreamWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
 WINDOW = 2_000
 

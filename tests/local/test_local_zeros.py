@@ -8,7 +8,7 @@ import pytest
 import millstream as ms
 from local.live import SOON
 
-pytestmark = pytest.mark.filterwarnings("ignore::millstream.session.MillstreamWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
 ROWS = [(1, -0.0, -0.0), (2, 0.0, 0.0), (3, -0.0, 1.5), (5, 0.0, -0.0), (9, -0.0, -0.0)]
 QUERIES = [

@@ -16,7 +16,7 @@ from local.live import SOON, Seen, live_session
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.time import INFINITY
 
-pytestmark = pytest.mark.filterwarnings("ignore::millstream.session.MillstreamWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
 SCHEMA = {"k": "BIGINT", "v": "BIGINT", "t": "BIGINT"}
 QUERIES = (

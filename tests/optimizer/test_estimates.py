@@ -75,7 +75,7 @@ def session() -> ms.Session:
     return session
 
 
-@pytest.mark.filterwarnings("ignore::millstream.session.MillstreamWarning")
+@pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 def planned(
     session: ms.Session, sql: str, approach: str = "hybrid"
 ) -> tuple[PhysicalPlan, Statistics]:
