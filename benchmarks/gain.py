@@ -30,8 +30,12 @@ from millstream.names import Name
 from millstream.optimizer.alternatives import alternatives
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import estimate, known_constants
+from millstream.optimizer.facts.sharing import in_order
+from millstream.optimizer.join_orders.inner_joins import inner_joins
+from millstream.optimizer.join_orders.trees import all_trees
 from millstream.optimizer.optimize import optimize
 from millstream.optimizer.planning import Planner
+from millstream.optimizer.rewriting import rewritten
 from millstream.optimizer.sampling import sampled, span_of
 from millstream.optimizer.statistics import Statistics
 from millstream.physical.operator import Context, PhysicalPlan
@@ -43,7 +47,7 @@ KEYS = {"A": 200, "B": 100, "C": 80, "D": 60, "E": 40, "F": 20}  # values of i
 WARM, END = 5 * SECOND, 8 * SECOND
 RUNS, OTHER_RUNS = 7, 3
 OTHERS = 4  # plans beside the two
-STEPS = 8  # to each of them, at most
+STEPS = 2  # to each of them, at most
 TRIES = 40  # until there are so many
 ALIKE = 0.02  # what costs the same is the same plan, with left and right changed
 TOO_MUCH = 5.0  # times the least cost: not worth the time to measure it
@@ -87,15 +91,29 @@ class Problem:
         return self.planner.operators(plan, "FINAL")
 
     def others(self) -> Iterator[PhysicalPlan]:
-        """Some steps away, each with joins of two and with joins of many."""
+        """With joins in any order, and some steps away; each with joins of two and of many."""
         random = Random(self.name)
         while True:
-            plan = optimize(self.plan)
+            plan = reordered(optimize(self.plan), random)
             for _ in range(random.randint(0, STEPS)):
                 steps = [other for _, other in alternatives(plan)]
                 plan = optimize(random.choice(steps)) if steps else plan
             yield choose(plan, "FINAL")
             yield self.planner.operators(plan, "FINAL")
+
+
+def reordered(plan: Plan, random: Random) -> Plan:
+    """With the inner joins nearest to the answer in another order, if there are several."""
+    for node in in_order(plan):
+        joins = inner_joins(node)
+        if joins is not None and len(joins.inputs) > 2:
+            trees = all_trees((1 << len(joins.inputs)) - 1, bushy=True)
+            return optimize(_replaced(plan, node, joins.plan(random.choice([*trees]))))
+    return plan
+
+
+def _replaced(plan: Plan, old: Plan, new: Plan) -> Plan:
+    return new if plan is old else rewritten(plan, lambda node: new if node is old else node)
 
 
 def problems(names: Sequence[str] = ()) -> Iterator[Problem]:

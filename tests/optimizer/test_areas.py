@@ -37,7 +37,7 @@ def joins(estimates: Estimates) -> list[Join]:
 
 def test_without_memory_to_spare_expiry_is_eager_and_partitions_are_many() -> None:
     estimates = estimated(THREE)
-    fitted = fit_areas(estimates.plan, estimates, budget=0)
+    fitted = fit_areas(estimates, budget=0)
     for join in joins(estimate(fitted, estimates.statistics)):
         assert [area.lazy for area in join.areas] == [0, 0]
     outer = joins(estimate(fitted, estimates.statistics))[-1]
@@ -46,7 +46,7 @@ def test_without_memory_to_spare_expiry_is_eager_and_partitions_are_many() -> No
 
 def test_with_memory_to_spare_expiry_is_lazy_and_partitions_are_few() -> None:
     estimates = estimated(THREE)
-    fitted = fit_areas(estimates.plan, estimates, budget=1e12)
+    fitted = fit_areas(estimates, budget=1e12)
     outer = joins(estimate(fitted, estimates.statistics))[-1]
     assert outer.areas[1].lazy == LAZIEST * 10 * SECOND, "5 % of the window, as G5 has it"
     assert outer.areas[0].partitions == FEWEST
@@ -56,9 +56,9 @@ def test_with_memory_to_spare_expiry_is_lazy_and_partitions_are_few() -> None:
 @given(st.floats(1.0, 3.0))
 def test_what_is_fitted_fits(times: float) -> None:
     estimates = estimated(THREE)
-    eager = estimate(fit_areas(estimates.plan, estimates, 0), estimates.statistics)
+    eager = estimate(fit_areas(estimates, 0), estimates.statistics)
     budget = eager.bytes * times
-    fitted = fit_areas(estimates.plan, estimates, budget)
+    fitted = fit_areas(estimates, budget)
     assert estimate(fitted, estimates.statistics).bytes <= budget * 1.01
 
 
@@ -69,7 +69,7 @@ def test_the_answer_is_the_same() -> None:
         session.stream(name, rows, time="ts")
     sql = JOIN.replace("10 SECONDS", "40")
     query, other = session.sql(sql), session.sql(sql)
-    other.physical_plan = fit_areas(query.physical_plan, query.estimates(), 1e9)
+    other.physical_plan = fit_areas(query.estimates(), 1e9)
     assert other.run().equals(query.run())
 
 
@@ -77,7 +77,7 @@ def test_what_is_shared_stays_shared() -> None:
     estimates = estimated(JOIN)
     twice = Union(estimates.plan, estimates.plan, estimates.plan.schema)
     both = estimate(twice, estimates.statistics)
-    fitted = fit_areas(twice, both, budget=1e12)
+    fitted = fit_areas(both, budget=1e12)
     assert fitted.inputs[0] is fitted.inputs[1]
 
 

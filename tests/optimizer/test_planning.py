@@ -13,7 +13,7 @@ import millstream as ms
 from local.random_plans import case_of
 from local.schedule_agreement import Expected, Trial
 from millstream.logical.plan import Join, Plan, Source
-from millstream.optimizer.choice import Choices
+from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Constants
 from millstream.optimizer.planning import Planner
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
@@ -98,6 +98,28 @@ def test_distinct_rows_are_joined_where_many_are_equal() -> None:
 def test_rows_are_joined_first_where_few_are_equal() -> None:
     names = [name for name, _ in query_of(declared(1, 100_000), SAME).rewrites]
     assert "distinct_below_join" not in names
+
+
+FEW = """SELECT b.t, a.k FROM B WINDOW(RANGE 1 SECOND) b
+JOIN (SELECT DISTINCT k FROM A WINDOW(RANGE 10 SECONDS)) a ON a.k = b.k"""
+
+
+def operators(plan: PhysicalPlan) -> set[str]:
+    return {type(plan).__name__}.union(*map(operators, plan.inputs))
+
+
+@pytest.mark.parametrize(("distinct", "coalesced"), [(10, True), (100_000, False)])
+def test_distinct_rows_are_whole_where_many_are_equal(distinct: int, coalesced: bool) -> None:
+    plan = query_of(declared(5_000, distinct), FEW).physical_plan
+    assert ("Distinct" not in operators(plan)) == coalesced
+
+
+def test_whole_rows_give_the_same_answer() -> None:
+    sql = FEW.replace(" SECONDS", "").replace(" SECOND", "")
+    query = query_of(session_of(), sql)
+    query.physical_plan = choose(query.optimized_plan, "FINAL", Choices(coalesced=True))
+    assert "Distinct" not in operators(query.physical_plan)
+    assert query.run().equals(query_of(session_of(optimize=False), sql).run())
 
 
 # --- memory ---------------------------------------------------------------------------------------

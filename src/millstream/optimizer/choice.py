@@ -51,12 +51,14 @@ class Choices:
     """`ordered` names the streams whose rows come in order of time; `areas` says how joins keep
     their inputs, where something else is wanted than what fits their patterns (the papers compare
     nested loops, hash tables and calendars of several sizes). `small` names the tables that have
-    few rows."""
+    few rows. `coalesced`: DISTINCT gives a row when it comes and takes it back when it goes,
+    instead of a piece of it for each equal row."""
 
     ordered: frozenset[str] | None = None  # None: all of them
     approach: Approach = Approach.HYBRID
     areas: AreaChoice = field(default_factory=AreaChoice)
     small: frozenset[str] = frozenset()
+    coalesced: bool = False
 
     def is_ordered(self, stream: str) -> bool:
         return self.ordered is None or stream in self.ordered
@@ -207,7 +209,7 @@ class _Chooser:
 
     def _distinct(self, plan: logical.Distinct) -> PhysicalPlan:
         chosen = self.node(plan.input)
-        if chosen.pattern is Pattern.STRICT:
+        if chosen.pattern is Pattern.STRICT or self._choices.coalesced:
             return Pointwise((chosen,), Function.DISTINCT, plan.schema)
         return Distinct(chosen)
 

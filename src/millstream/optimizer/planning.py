@@ -9,13 +9,13 @@ knows, plans stay as the rules leave them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from millstream.logical.plan import Distinct, Join, Plan, SetOperation, Source
 from millstream.optimizer.alternatives import ALTERNATIVES, alternatives
-from millstream.optimizer.choice import Choices, choose
-from millstream.optimizer.cost import Constants, estimate
+from millstream.optimizer.choice import Approach, Choices, choose
+from millstream.optimizer.cost import Constants, Estimates, estimate
 from millstream.optimizer.cost.areas import fit_areas
 from millstream.optimizer.join_orders.by_cost import WORTH, joins_of_many, reorder_joins
 from millstream.optimizer.optimize import optimize, steps
@@ -63,17 +63,25 @@ class Planner:
             plan = found[1]
 
     def operators(self, plan: Plan, emit: str) -> PhysicalPlan:
-        chosen = self._joined(plan, emit)
-        if self.memory is None or not self._is_known(plan):
-            return chosen
-        estimates = estimate(chosen, self.statistics, self.constants)
-        return fit_areas(chosen, estimates, self.memory)
+        if not self._is_known(plan):
+            return choose(plan, emit, self.choices)
+        estimates = self._cheapest(plan, emit)
+        return estimates.plan if self.memory is None else fit_areas(estimates, self.memory)
 
-    def _joined(self, plan: Plan, emit: str) -> PhysicalPlan:
-        chosen = choose(plan, emit, self.choices)
-        if not (self.together and self._is_known(plan)):
-            return chosen
-        return joins_of_many(chosen, self.statistics, self.constants)
+    def _cheapest(self, plan: Plan, emit: str) -> Estimates:
+        """With DISTINCT in pieces, or coalesced where that is worth it."""
+        found = self._estimated(plan, emit, self.choices)
+        hybrid = self.choices.approach is Approach.HYBRID
+        if hybrid and any(isinstance(node, Distinct) for node in plan.walk()):
+            other = self._estimated(plan, emit, replace(self.choices, coalesced=True))
+            found = other if other.cost < WORTH * found.cost else found
+        return found
+
+    def _estimated(self, plan: Plan, emit: str, choices: Choices) -> Estimates:
+        chosen = choose(plan, emit, choices)
+        if self.together:
+            chosen = joins_of_many(chosen, self.statistics, self.constants)
+        return estimate(chosen, self.statistics, self.constants)
 
     def _is_known(self, plan: Plan) -> bool:
         """Whether there is something to choose, and the rates of all streams are known."""
@@ -95,4 +103,4 @@ class Planner:
         return found
 
     def _cost(self, plan: Plan) -> float:
-        return estimate(self._joined(plan, "ELEMENTS"), self.statistics, self.constants).cost
+        return self._cheapest(plan, "ELEMENTS").cost

@@ -43,9 +43,9 @@ def _interval(given: Characteristics, rows: float) -> int:
     return int(min(2 * rows * given.distance, LAZIEST * given.length))
 
 
-def fit_areas(plan: PhysicalPlan, estimates: Estimates, budget: float) -> PhysicalPlan:
+def fit_areas(estimates: Estimates, budget: float) -> PhysicalPlan:
     """The plan with the areas of its joins fitted to so many bytes of memory for all of it."""
-    return _Fitting(estimates, budget).node(plan)
+    return _Fitting(estimates, budget).node(estimates.plan)
 
 
 class _Fitting:
