@@ -1,0 +1,125 @@
+"""What once went wrong with relations: restarts, several threads, statements that are refused."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import millstream as ms
+from millstream.local.running import Running
+
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
+
+SOON = 30.0
+Rows = list[dict[str, Any]]
+
+
+class Program:
+    """One that joins a stream with a table, and begins where it was."""
+
+    def __init__(self, folder: Path, rows: Rows, changes: str = "retroactive") -> None:
+        self.session = ms.Session(engine="local")
+        self.feed = self.session.feed("S", {"t": "BIGINT", "k": "INT"}, time="t")
+        schema = {"k": "INT", "v": "STRING"}
+        self.table = self.session.table("R", rows, key="k", schema=schema, changes=changes)
+        self.query = self.session.sql(
+            "SELECT t, v FROM S WINDOW(RANGE 1000) LEFT JOIN R ON S.k = R.k EMIT CHANGES"
+        )
+        self.folder = folder
+        self.given: list[tuple[Any, ...]] = []
+        self.running: Running
+
+    def start(self) -> None:
+        self.running = self.query.start(
+            lambda table, _: self.given.extend(tuple(row.values()) for row in table.to_pylist()),
+            checkpoint=str(self.folder),
+            snapshots=True,
+        )
+
+    def run_until(self, instant: int) -> None:
+        self.feed.heartbeat(instant)
+        self.running.snapshot(instant - 1, timeout=SOON)
+
+    def end(self) -> list[tuple[Any, ...]]:
+        self.feed.close()
+        self.running.wait(SOON)
+        return sorted(self.given, key=lambda row: (row[2], row[3], str(row)))
+
+
+def test_a_change_ahead_is_not_taken_back_before_it_comes(tmp_path: Path) -> None:
+    first = Program(tmp_path, [{"k": 1, "v": "a"}])
+    first.table.upsert({"k": 1, "v": "b"}, at=100)
+    first.start()
+    first.feed.send({"t": 1, "k": 1})
+    first.run_until(50)
+    first.running.stop()
+    second = Program(tmp_path, [])
+    second.start()
+    second.run_until(70)
+    assert second.end() == [
+        (1, "a", 100, -1),
+        (1, None, 100, 1),
+        (1, None, 1001, -1),
+    ]
+
+
+def test_after_a_restart_no_change_comes_before_one_that_lies_ahead(tmp_path: Path) -> None:
+    first = Program(tmp_path, [])
+    first.table.insert({"k": 1, "v": "a"}, at=100)
+    first.start()
+    first.feed.send({"t": 1, "k": 1})
+    first.run_until(50)
+    first.running.stop()
+    second = Program(tmp_path, [{"k": 1, "v": "a"}])
+    second.start()
+    with pytest.raises(ms.DataError, match="cannot change at 60: it is final up to 100"):
+        second.table.delete({"k": 1}, at=60)
+    second.running.stop()
+
+
+@pytest.mark.parametrize("rows", [[], [{"k": 1, "v": "b"}]])
+def test_a_constant_table_has_the_rows_of_the_checkpoint(tmp_path: Path, rows: Rows) -> None:
+    first = Program(tmp_path, [{"k": 1, "v": "a"}], "constant")
+    first.start()
+    first.feed.send({"t": 1, "k": 1})
+    first.run_until(50)
+    first.running.stop()
+    with pytest.raises(ms.QueryError, match="CONSTANT, and has other rows than those in the check"):
+        Program(tmp_path, rows, "constant").start()
+    again = Program(tmp_path, [{"k": 1, "v": "a"}], "constant")
+    again.start()
+    with pytest.raises(ms.DataError, match="CONSTANT, and a query reads it"):
+        again.table.insert({"k": 2, "v": "c"})
+    assert again.end() == [(1, "a", 1001, -1)]
+
+
+def test_several_threads_replace_the_same_rows() -> None:
+    table = ms.Session(engine="local").table("R", key="k", schema={"k": "INT", "v": "INT"})
+    errors: list[Exception] = []
+
+    def change(number: int) -> None:
+        try:
+            for step in range(200):
+                table.upsert({"k": step % 2, "v": 1000 * number + step})
+        except ms.MillstreamError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=change, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON)
+    assert not errors
+    assert len(table) == 2
+
+
+def test_a_change_that_fails_does_not_say_what_time_is() -> None:
+    table = ms.Session(engine="local").table("R", [{"k": 1}], key="k")
+    with pytest.raises(ms.DataError, match="two rows would have the key"):
+        table.insert({"k": 1}, at=5)
+    table.insert({"k": 2}, at=datetime.datetime(2026, 1, 1))
+    assert len(table) == 2
