@@ -46,19 +46,12 @@ class View:
     stays as it was last.
     """
 
-    def __init__(
-        self,
-        query: ViewQuery,
-        standing: Standing,
-        folder: str | None = None,
-    ) -> None:
+    def __init__(self, query: ViewQuery, standing: Standing, folder: str | None = None) -> None:
         self.query = query
         self._standing = standing
         self._folder = None if folder is None else Path(os.path.abspath(folder))
         self._target: NamedSink | None = None
-        self._renewal: ViewQuery | None = (
-            None  # what gives the target the whole answer, if it is not to keep it
-        )
+        self._renewal: ViewQuery | None = None  # what gives the target whole answers, if it does
         self._running: list[Running] = []
         self._over = threading.Event()
 

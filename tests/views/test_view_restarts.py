@@ -119,7 +119,7 @@ def batches() -> list[tuple[pa.Table, GivenBatch]]:
             else:
                 rows.append((draw.randrange(9), t, 1))
                 held.append(rows[-1][0])
-        t += 1
+        t += draw.choice([1, 1, 1, 30])  # also when nothing comes
         columns = (
             dict(zip(("x", "at", "change"), zip(*rows, strict=True), strict=True)) if rows else {}
         )
@@ -139,8 +139,8 @@ def _netted(table: pa.Table) -> pa.Table:
     return table.filter(pa.compute.not_equal(table["change"], 0))
 
 
-def made(folder: Path | None) -> Standing:
-    standing = Standing("v", (Field("x", pa.int64()),), RAW_TIME, 25)
+def made(folder: Path | None, retain: int = 25) -> Standing:
+    standing = Standing("v", (Field("x", pa.int64()),), RAW_TIME, retain)
     if folder is not None:
         standing.begin(ViewFiles(folder))
     return standing
@@ -163,8 +163,12 @@ def test_no_crash_loses_or_doubles_anything(
                 done += 1
         except _Crash:
             pass
-    standing = made(tmp_path)
+    standing, everything = made(tmp_path), made(None, retain=10**6)
     assert standing.batch <= done
+    for table, batch in given[: done + 1]:
+        everything.give(table, batch)
+    for at in range(standing.horizon, standing.frontier) if standing.batch >= 0 else ():
+        assert standing.as_of(at).equals(everything.as_of(at)), at
     for table, batch in given:
         whole.give(table, batch)
         if batch.id >= done:  # also the one that may have been given
@@ -193,6 +197,23 @@ def test_what_goes_while_it_is_read_is_taken_anew(
     assert reading(lambda: next(takes)).num_rows == standing.table().num_rows
     with pytest.raises(ms.QueryError, match="what is asked for is no longer there"):
         reading(lambda: read)
+
+
+def test_what_was_dropped_is_not_thought_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time goes on without rows, files of history go, and the process ends."""
+    monkeypatch.setattr(standing_module, "_SMALL", 0)
+    standing = made(tmp_path)
+    rows = {"x": [1, 1, 2], "at": [1, 5, 6], "change": [1, -1, 1]}
+    nothing = {name: pa.array([], pa.int64()) for name in rows}
+    standing.give(pa.table(rows), GivenBatch(0, 10))
+    assert standing.as_of(3).to_pylist() == [{"x": 1}]
+    standing.give(pa.table(nothing), GivenBatch(1, 100))
+    again = made(tmp_path)
+    assert again.as_of(99).to_pylist() == [{"x": 2}]
+    with pytest.raises(ms.QueryError, match='"v" is known from 75 to 99, not at 3'):
+        again.as_of(3)
 
 
 def test_rows_beyond_the_checkpoint_are_refused(tmp_path: Path) -> None:

@@ -64,11 +64,17 @@ class Standing:
         if batch.id <= self.batch:
             return
         frontier = self._chronon(batch.frontier)
-        if self._files is not None and table.num_rows:
+        if self._files is not None and (table.num_rows or self._outdates(frontier)):
             self._files.log(table, batch.id, frontier)
         self._take(table, batch.id, frontier)
         if self._files is not None and self._files.logged > max(len(self._rows), _SMALL):
             self._settle(self._files)
+
+    def _outdates(self, frontier: int) -> bool:
+        """Whether the oldest piece will not be retained any more: that must be known before it
+        goes."""
+        oldest = self._history.pieces[:1]
+        return any(piece.until <= frontier - (self.retain or 0) for piece in oldest)
 
     def _take(self, table: pa.Table, batch: int, frontier: int) -> None:
         changes, swept = _changes(table), self._rows.swept()
