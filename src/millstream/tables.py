@@ -52,16 +52,18 @@ class TableHandle:
 
     def delete(self, data: object, at: object = None) -> int:
         """Take rows away; where the table has a key, that is all that need be told of them."""
-        gone = self._present(data)
-        self._held.change(gone, _times(gone, -1), at)
+        with self._held.lock:
+            gone = self._present(data)
+            self._held.change(gone, _times(gone, -1), at)
         return len(gone)
 
     def upsert(self, data: object, at: object = None) -> int:
         """Add rows, each in place of the one that has its key."""
         records = self._typed(data)
-        gone = self._held.with_keys(self._keys_of(records))
-        weight = np.concatenate([_times(gone, -1), _times(records, 1)])
-        self._held.change(joined([gone, records]), weight, at)
+        with self._held.lock:
+            gone = self._held.with_keys(self._keys_of(records))
+            weight = np.concatenate([_times(gone, -1), _times(records, 1)])
+            self._held.change(joined([gone, records]), weight, at)
         return len(records)
 
     def replace(self, data: object) -> None:

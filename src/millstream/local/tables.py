@@ -26,6 +26,7 @@ from millstream.local.table_contents import TableContents
 from millstream.local.table_inlet import TableInlet
 from millstream.logical.time import ALWAYS, ANY_TIME, INFINITY, TIMESTAMP_TIME, TimeDomain
 from millstream.physical.batch import NEVER, Ints
+from millstream.physical.keys import KeySpace
 from millstream.records import Checked, Records, intervals
 
 _SMALL = 100_000  # rows of a table of which every task of Spark may have all
@@ -108,6 +109,7 @@ class HeldTable:
             end = records.end if self.table.changes is Changes.OWN else _for_ever(len(records))
             changed = Records(records.columns, whole, end, weight)
             self._contents.apply(records.columns, weight)
+            self.domain = self._domain_of(at)
             self._remember(changed, timed)
             for inlet in self._readers:
                 inlet.offer(Checked(changed))
@@ -148,9 +150,22 @@ class HeldTable:
             start = np.full(len(records), self._instant(at, least), np.int64)
         elif len(self.table.time) == 1:
             start = np.where(weight < 0, least, np.maximum(records.start, least))
+            self._keep_until_replaced(records, weight, start)
         else:
             start = np.full(len(records), self._latest, np.int64)
         return start, at is not None or len(self.table.time) == 1
+
+    def _keep_until_replaced(self, records: Records, weight: Ints, start: Ints) -> None:
+        """Rows that go stay until the one comes that has their key."""
+        if not self.table.key or not (weight < 0).any():
+            return
+        names = [field.name for field in self.table.columns]
+        columns = [records.columns[names.index(name)] for name in self.table.key]
+        space = KeySpace([column.type for column in columns])
+        codes = space.encode(columns, len(records))
+        replaced = np.full(space.count, ALWAYS, np.int64)
+        np.maximum.at(replaced, codes, start)
+        start[weight < 0] = replaced[codes[weight < 0]]
 
     def _instant(self, at: object, least: int) -> int:
         """The instant that a change names: none is final yet, nor before what came last."""
@@ -160,10 +175,7 @@ class HeldTable:
                 "an instant",
                 help="leave the time out, or declare the table RETROACTIVE",
             )
-        domain = self.domain
-        if domain == ANY_TIME:
-            named = isinstance(at, int) and not isinstance(at, bool)
-            domain = TimeDomain(pa.int64(), None) if named else TIMESTAMP_TIME
+        domain = self._domain_of(at)
         instant = chronon(at, domain)
         passed = max([least, *(self._inputs[inlet].frontier for inlet in self._readers)])
         if instant < passed:
@@ -172,8 +184,13 @@ class HeldTable:
                 f"{shown(passed, domain)}",
                 help="give a later time, or none: then it changes as soon as it is read",
             )
-        self.domain = domain
         return instant
+
+    def _domain_of(self, at: object) -> TimeDomain:
+        if self.domain != ANY_TIME or at is None:
+            return self.domain
+        is_number = isinstance(at, int) and not isinstance(at, bool)
+        return TimeDomain(pa.int64(), None) if is_number else TIMESTAMP_TIME
 
     def _remember(self, changed: Records, timed: bool) -> None:
         assert changed.weight is not None
@@ -224,14 +241,27 @@ class HeldTable:
         inlet.recover(received)
         with self._lock:
             known = inlet.known if isinstance(inlet, TableInlet) else None
-            if known is None:
-                first = self._versions()
-            else:
-                first = self._net([_taken(known), self._present()])
+            first = self._versions() if known is None else self._news(known)
             if len(first):
                 inlet.offer(Checked(first))
             self._readers.append(inlet)
         return 0
+
+    def _news(self, known: Records) -> Records:
+        """What makes rows that a query was told before a restart the present ones: not before the
+        last change of which it was told, which may lie ahead."""
+        news = self._net([_taken(known), self._present()])
+        if self.is_fixed and len(news):
+            raise QueryError(
+                f'table "{self.table.name}" is {self.table.changes.value}, and has other rows than '
+                "those in the checkpoint of the query",
+                help="start the query with a new checkpoint, or declare the table RETROACTIVE",
+            )
+        self._latest = max(self._latest, int(known.start.max(initial=ALWAYS)))
+        if (_weights(known) < 0).any():
+            self._floor = self._latest
+        start, _ = self._starts(news, _weights(news), None)
+        return replace(news, start=start)
 
     def detach(self, inlet: Inlet) -> None:
         with self._lock:
@@ -248,6 +278,13 @@ class TableInput(QueuedInput):
         self.table = origin.table
         self._origin = origin
         self.latest = NEVER  # when the last change took effect
+
+    def begin(self, now: int) -> None:
+        """Also after a restart, when all of it is known: a table that is fixed must be as it was,
+        and stay so."""
+        super().begin(now)
+        if self.ended and self.is_fixed:
+            self.origin.attach(self._inlet, self.received)
 
     @property
     def trouble(self) -> str | None:

@@ -225,10 +225,11 @@ class Placement:
 
     def _refuse(self, join: Join, side: str, why: str, help: str | None = None) -> NoReturn:
         versions = join.right if side == "left" else join.left
-        names = listed(dict.fromkeys(self._versions(versions)))
+        names = self._versions(versions)
+        what = "is NON RETROACTIVE" if names else "leads to one that is NON RETROACTIVE"
+        told = listed(dict.fromkeys(names or [source.stream for source in _sources(versions)]))
         raise BindError(
-            f"table {names} is NON RETROACTIVE and is looked up by rows of one stream as they "
-            f"come: here {why}",
+            f"table {told} {what} and is looked up by rows of one stream as they come: here {why}",
             help=help or "join it with a stream by a condition, or declare it RETROACTIVE",
         )
 

@@ -17,7 +17,7 @@ from millstream.logical.time import RAW_TIME
 from millstream.names import Name
 from millstream.sql.clause_binders import outermost_aggregates
 from millstream.sql.clauses import AsOf
-from millstream.sql.pulls import PullBinder, is_kept
+from millstream.sql.pulls import PullBinder, Read, is_kept
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, refuse_others, span_of
 from millstream.sql.table_steps import Step, check_width, deleted, merged, targets_of, updated
@@ -69,6 +69,8 @@ class ChangeBinder(PullBinder):
     def kept(
         self, entry: Stream | DerivedStream, as_of: AsOf | None, span: Span | None
     ) -> Plan | None:
+        if isinstance(entry, Table) and as_of is None:  # also one whose rows say when they hold
+            return self._source(Read(entry), entry.columns, span)
         if not is_kept(entry):
             raise BindError(
                 f'{entry.kind} "{entry.name}" is not kept, and a statement that changes a table '
