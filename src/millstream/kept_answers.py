@@ -41,7 +41,7 @@ class TableRows:
 
     def __init__(self, held: HeldTable) -> None:
         self._held = held
-        held.records()  # what lives elsewhere is read
+        held.refresh()  # what lives elsewhere is read
 
     @property
     def lock(self) -> threading.RLock:

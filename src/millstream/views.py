@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Connector, RegisteredQuery
@@ -220,7 +221,8 @@ class _Keeper(UnopenedSink):
 def batch_of(rows: pa.Table) -> Batch:
     """Rows as they are, each once."""
     columns = [single(column) for column in rows.columns]
-    return Batch.of(columns, [0] * rows.num_rows, [1] * rows.num_rows)
+    start = np.zeros(rows.num_rows, np.int64)
+    return Batch.of(columns, start, start + 1)
 
 
 class ViewQuery(Query):
