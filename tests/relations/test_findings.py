@@ -16,6 +16,7 @@ from millstream.local.running import Running
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
 SOON = 30.0
+TIMES = ("BIGINT", "TIMESTAMP")
 Rows = list[dict[str, Any]]
 
 
@@ -125,3 +126,22 @@ def test_a_change_that_fails_does_not_say_what_time_is() -> None:
         table.insert({"k": 1}, at=5)
     table.insert({"k": 2}, at=datetime.datetime(2026, 1, 1))
     assert len(table) == 2
+
+
+def test_changes_name_the_time_of_the_queries_that_read() -> None:
+    session = ms.Session(engine="local")
+    feeds = [session.feed(f"S{type}", {"t": type, "k": "INT"}, time="t") for type in TIMES]
+    table = session.table("R", key="k", schema={"k": "INT"})
+    text = "SELECT S.k FROM S{} WINDOW(RANGE {}) S JOIN R ON S.k = R.k"
+    instant = datetime.datetime(2026, 1, 1)
+    first = session.sql(text.format("BIGINT", "10")).start()
+    with pytest.raises(ms.QueryError, match="is not an instant of BIGINT time"):
+        table.insert({"k": 1}, at=instant)
+    second = session.sql(text.format("TIMESTAMP", "1 HOUR")).start()
+    with pytest.raises(ms.DataError, match="is read in BIGINT time in raw units and in others"):
+        table.insert({"k": 1}, at=instant)
+    table.insert({"k": 1})
+    for feed in feeds:
+        feed.close()
+    first.wait(SOON)
+    second.wait(SOON)

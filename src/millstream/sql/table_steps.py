@@ -35,7 +35,8 @@ class Step:
 def updated(tree: exp.Update, table: Table) -> Step:
     refuse_others(tree, ("this", "expressions", "where"), "UPDATE")
     rows = _where(_from(tree.this), tree)
-    return Step(rows, _name(tree.this), _settings(tree, table))
+    name = _name(tree.this)
+    return Step(rows, name, _settings(tree, name, table))
 
 
 def deleted(tree: exp.Delete) -> Step:
@@ -85,7 +86,7 @@ def _of_own(
     if isinstance(then, exp.Update):
         if then.expressions and isinstance(then.expressions[0], exp.Star):
             return Step(rows, name, _same_names(source, table))
-        return Step(rows, name, _settings(then, table))
+        return Step(rows, name, _settings(then, name, table))
     raise BindError("rows that are there can be changed by UPDATE SET or DELETE", span_of(then))
 
 
@@ -105,15 +106,17 @@ def _of_others(
     return Step(rows, None, dict(zip(names, items, strict=True)), span_of(then))
 
 
-def _settings(tree: exp.Update, table: Table) -> dict[str, exp.Expression]:
-    """`SET column = value, …`"""
+def _settings(tree: exp.Update, own: str, table: Table) -> dict[str, exp.Expression]:
+    """`SET column = value, …`, where columns may have the table's own name before them."""
     if not tree.expressions:
         raise BindError("UPDATE needs SET column = value", span_of(tree))
     given: dict[str, exp.Expression] = {}
     for setting in tree.expressions:
         if not isinstance(setting, exp.EQ) or not isinstance(setting.this, exp.Column):
             raise BindError("SET takes column = value", span_of(setting))
-        name = name_of(setting.this.this)
+        name, qualifier = name_of(setting.this.this), setting.this.args.get("table")
+        if qualifier is not None and not name_of(qualifier).matches(own):
+            raise BindError(f'SET changes columns of "{own}" alone', span_of(setting.this))
         column = column_named(table.columns, name, table.name, table.kind)
         if column.name in given:
             raise BindError(f'SET gives column "{column.name}" twice', name.span)
