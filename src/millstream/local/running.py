@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,6 +27,7 @@ from millstream.local.tables import HeldTable
 from millstream.local.worker import Policy, Worker
 from millstream.logical.analysis import given_anew
 from millstream.logical.plan import Plan, Source
+from millstream.logical.time import ANY_TIME, TimeDomain
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import merged
 from millstream.physical.operator import Context, PhysicalPlan
@@ -84,7 +86,9 @@ class Running:
         inbox = Inbox()
         by_clock = pa.types.is_timestamp(plan.domain.type)
         policy = Policy(interval, stop_on_error, has_state(self._plan), by_clock)
-        inputs = [_input(*origins[stream], graph, inbox) for stream in sorted(graph.sources)]
+        inputs = [
+            _input(*origins[stream], plan.domain, graph, inbox) for stream in sorted(graph.sources)
+        ]
         self._worker = Worker(
             name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock
         )  # fmt: skip
@@ -334,10 +338,14 @@ def has_state(plan: PhysicalPlan) -> bool:
     return plan.state is not None or any(map(has_state, plan.inputs))
 
 
-def _input(stream: Stream, origin: Records | Origin, graph: Graph, inbox: Inbox) -> Input:
+def _input(
+    stream: Stream, origin: Records | Origin, domain: TimeDomain, graph: Graph, inbox: Inbox
+) -> Input:
     vertices = graph.sources[stream.name]
     if isinstance(origin, Records):
         return BoundedInput(stream, vertices, origin)
+    if stream.domain == ANY_TIME:
+        stream = replace(stream, domain=domain)
     return origin.open(stream, graph, inbox)
 
 

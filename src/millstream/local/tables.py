@@ -187,10 +187,18 @@ class HeldTable:
         return instant
 
     def _domain_of(self, at: object) -> TimeDomain:
+        """That of the times that changes named, else that of the queries that read."""
         if self.domain != ANY_TIME or at is None:
             return self.domain
+        domains = [self._inputs[inlet].stream.domain for inlet in self._readers]
+        if len({domain.type for domain in domains}) > 1:
+            raise DataError(
+                f'table "{self.table.name}" is read in {domains[0].describe()} and in others: no '
+                "instant is one of all",
+                help="leave the time out: then it changes as soon as it is read",
+            )
         is_number = isinstance(at, int) and not isinstance(at, bool)
-        return TimeDomain(pa.int64(), None) if is_number else TIMESTAMP_TIME
+        return (domains or [TimeDomain(pa.int64(), None) if is_number else TIMESTAMP_TIME])[0]
 
     def _remember(self, changed: Records, timed: bool) -> None:
         assert changed.weight is not None
