@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import millstream as ms
 from local.random_plans import case_of
 from local.schedule_agreement import Expected, Trial
-from millstream.logical.plan import Join, Plan, Source
+from millstream.logical.plan import Join, Map, Plan, Source
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Constants
 from millstream.optimizer.planning import Planner
@@ -74,6 +74,14 @@ def test_the_answer_stays() -> None:
     for sql in (CHAIN, DISTINCT):
         expected = query_of(session_of(optimize=False), sql).run()
         assert query_of(session_of(), sql).run().equals(expected)
+
+
+def test_joins_in_another_order_are_seen_from_above() -> None:
+    """One map brings their columns back: DISTINCT and groups can go below."""
+    sql = CHAIN.replace("SELECT a.v", "SELECT DISTINCT a.v")
+    plan = dict(query_of(session_of(), sql).rewrites)["reorder_joins"]
+    maps = [node for node in plan.walk() if isinstance(node, Map)]
+    assert not any(isinstance(node.input, Map) for node in maps)
 
 
 def declared(rate: float, distinct: int) -> ms.Session:

@@ -20,6 +20,7 @@ from millstream.optimizer.cost.areas import fit_areas
 from millstream.optimizer.join_orders.by_cost import WORTH, joins_of_many, reorder_joins
 from millstream.optimizer.optimize import optimize, steps
 from millstream.optimizer.rules.alternatives.reorder_joins import associate_joins, commute_join
+from millstream.optimizer.rules.merge_maps import merge_maps
 from millstream.optimizer.statistics import Statistics
 from millstream.physical.operator import PhysicalPlan
 
@@ -53,8 +54,8 @@ class Planner:
             return
         ordered = reorder_joins(plan, self.statistics, self.constants, self.choices)
         if ordered != plan:
-            yield "reorder_joins", ordered
-            plan = ordered
+            plan = optimize(ordered, (merge_maps,))  # so that others see the joins below them
+            yield "reorder_joins", plan
         for _ in range(MOST_STEPS):
             found = self._cheaper(plan)
             if found is None:
