@@ -70,14 +70,19 @@ class Worker:
         self._policy = policy
         self._clock = clock
         self._due = 0  # when the next round may begin
+        self._is_due = not self._streams and policy.by_clock  # there is an answer from the start
         self._over = False
         self._nothing = Batch.empty(graph.root.node.types, graph.root.frontier)
 
     # --- the thread ------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Let the inputs begin, before there is a thread."""
+        """Let the inputs begin, before there is a thread. Tables alone have no row with which time
+        begins: it is now."""
         began = self._clock.ticks()
+        if self._is_due:
+            context = self.graph.context
+            context.beginning = min(context.beginning, self._clock.now())
         for input in self.inputs:
             input.begin(began)
 
@@ -136,6 +141,9 @@ class Worker:
         with self._inbox.lock:
             while True:
                 ready = [input for input in self.inputs if input.ready]
+                if self._is_due:
+                    self._is_due = False
+                    return ready
                 if self._inbox.stopping:
                     return ready or None
                 if self._is_over():
@@ -171,6 +179,8 @@ class Worker:
     def _round(self, ready: list[Input]) -> None:
         began = self._clock.ticks()
         with self.working:
+            if self._tables and not self._streams and self._tables[0].frontier > NEVER:
+                self._bring_tables()  # what changes by the clock changes now
             self._absorb_tables()
             streams = [input for input in ready if not isinstance(input, TableInput)]
             if self._policy.interval is None:
