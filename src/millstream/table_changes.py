@@ -53,6 +53,7 @@ def change_table(session: Session, statement: ChangeTable, parameters: Mapping[s
     parts = binder.parts(statement.body.tree)
     at = None if statement.at is None else statement.at.instant
     read = [*binder.reads.values(), Read(table)]
+    held.await_room()
     with _placed(span), at_one_moment(session, read) as rows:
         inputs = {source: rows(read) for source, read in binder.reads.items()}
         if binder.values is not None:

@@ -47,11 +47,13 @@ class TableHandle:
     def insert(self, data: object, at: object = None) -> int:
         """Add rows: a mapping, an iterable of rows, an Arrow table, a pandas or Polars frame."""
         records = self._typed(data)
+        self._held.await_room()
         self._held.change(records, _times(records, 1), at)
         return len(records)
 
     def delete(self, data: object, at: object = None) -> int:
         """Take rows away; where the table has a key, that is all that need be told of them."""
+        self._held.await_room()
         with self._held.lock:
             gone = self._present(data)
             self._held.change(gone, _times(gone, -1), at)
@@ -60,6 +62,7 @@ class TableHandle:
     def upsert(self, data: object, at: object = None) -> int:
         """Add rows, each in place of the one that has its key."""
         records = self._typed(data)
+        self._held.await_room()
         with self._held.lock:
             gone = self._held.with_keys(self._keys_of(records))
             weight = np.concatenate([_times(gone, -1), _times(records, 1)])
@@ -68,7 +71,9 @@ class TableHandle:
 
     def replace(self, data: object) -> None:
         """Have these rows and no others."""
-        self._held.become(self._typed(data))
+        records = self._typed(data)
+        self._held.await_room()
+        self._held.become(records)
 
     def _typed(self, data: object) -> Records:
         table = self._held.table

@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import millstream as ms
+from millstream.local.inbox import Inlet
 from millstream.local.running import Running
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
@@ -145,3 +148,61 @@ def test_changes_name_the_time_of_the_queries_that_read() -> None:
         feed.close()
     first.wait(SOON)
     second.wait(SOON)
+
+
+def test_a_change_takes_effect_when_it_says_or_is_refused() -> None:
+    """However fast the streams go on."""
+    session = ms.Session("local")
+    feed = session.feed("A", {"t": "BIGINT", "k": "INT"}, time="t")
+    table = session.table("R", key="k", schema={"k": "INT", "v": "BIGINT"})
+    given: list[dict[str, int]] = []
+    query = session.sql("SELECT R.v FROM A WINDOW(RANGE 1000000) JOIN R ON A.k = R.k EMIT CHANGES")
+    running = query.start(lambda rows, _: given.extend(rows.to_pylist()))
+    feed.send({"t": 0, "k": 1})
+    now, accepted = [0], 0
+
+    def go_on() -> None:
+        for now[0] in range(1, 2000):
+            feed.heartbeat(now[0])
+            time.sleep(0.0003)
+
+    clock = threading.Thread(target=go_on)
+    clock.start()
+    while clock.is_alive():
+        at = now[0] + 1
+        with suppress(ms.DataError):
+            table.upsert({"k": 1, "v": at}, at=at)
+            accepted += 1
+    feed.close()
+    running.wait()
+    assert accepted
+    assert [row for row in given if row["change"] > 0 and row["v"] != row["at"]] == []
+
+
+def test_a_full_queue_holds_nobody_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement that reads a view of the table that it changes, while changes wait."""
+    monkeypatch.setattr(Inlet.__init__, "__defaults__", (1,))
+    session = ms.Session("local")
+    table = session.table("R", [{"k": 0}])
+    view = session.sql("CREATE MATERIALIZED VIEW V AS SELECT k FROM R")
+    failed: list[Exception] = []
+
+    def change(insert: Callable[[], object]) -> None:
+        try:
+            for _ in range(60):
+                insert()
+        except Exception as error:
+            failed.append(error)
+
+    inserts: list[Callable[[], object]] = [
+        lambda: table.insert([{"k": number} for number in range(20)]),
+        lambda: session.sql("INSERT INTO R SELECT MAX(k) + 1 FROM V"),
+    ]
+    threads = [threading.Thread(target=change, args=[each], daemon=True) for each in inserts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert failed == []
+    view.stop()

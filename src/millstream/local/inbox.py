@@ -88,10 +88,15 @@ class Inlet:
         will be offered again."""
         return received
 
-    def offer(self, entry: Checked | Beat | End) -> bool:
-        """Put an entry at the end of the queue, once there is room."""
+    def await_room(self) -> None:
+        """For those who cannot wait when they offer, since others wait for them."""
         with self._inbox.lock:
-            if not self._has_room():
+            self._has_room()
+
+    def offer(self, entry: Checked | Beat | End, wait: bool = True) -> bool:
+        """Put an entry at the end of the queue, once there is room, or at once."""
+        with self._inbox.lock:
+            if self.closed or (wait and not self._has_room()):
                 return False
             self._put(entry)
         return True
@@ -190,9 +195,9 @@ class SpooledInlet(Inlet):
                 self._put(rows)
         return 0
 
-    def offer(self, entry: Checked | Beat | End) -> bool:
+    def offer(self, entry: Checked | Beat | End, wait: bool = True) -> bool:
         with self._inbox.lock:
-            if not isinstance(entry, End) and not self._has_room():
+            if wait and not isinstance(entry, End) and not self._has_room():
                 return False
         with self._turn:  # nobody waits for room in his turn: the query itself may want one
             if self.closed:

@@ -94,4 +94,5 @@ class OutsideTable(HeldTable):
         records, bad = checked_records(self.table, event.rows)
         records = in_whole(self.table, replace(records, weight=event.weight), bad)
         assert records.weight is not None
+        self.await_room()
         self.change(records, records.weight)

@@ -47,6 +47,7 @@ class HeldTable:
         self._inputs: dict[Inlet, TableInput] = {}
         self._readers: list[Inlet] = []  # of those that read
         self._lock = threading.RLock()
+        self.gate = threading.Lock()  # who has it alone says what is final, or what changes then
 
     def __len__(self) -> int:
         return len(self._contents)
@@ -99,10 +100,11 @@ class HeldTable:
 
     def change(self, records: Records, weight: Ints, at: object = None) -> None:
         """Rows come (above 0) and go (below 0) at one moment, `at` some instant or as soon as it is
-        read; rows that say when they come, come then."""
+        read; rows that say when they come, come then. It does not wait for room in the queues of
+        queries, since those may wait for who holds the lock."""
         if not len(records):
             return
-        with self._lock:
+        with self._lock, self.gate:
             self._check_mutable()
             start, timed = self._starts(records, weight, at)
             whole = start if self.table.changes is not Changes.OWN else records.start
@@ -112,7 +114,13 @@ class HeldTable:
             self.domain = self._domain_of(at)
             self._remember(changed, timed)
             for inlet in self._readers:
-                inlet.offer(Checked(changed))
+                inlet.offer(Checked(changed), wait=False)
+
+    def await_room(self) -> None:
+        """Wait until the queries that read have room for a change. Who holds no lock does that
+        before he changes something."""
+        for inlet in self._readers:
+            inlet.await_room()
 
     def become(self, records: Records) -> None:
         """Have these rows and no others."""
@@ -284,6 +292,7 @@ class TableInput(QueuedInput):
     def __init__(self, vertices: list[Vertex], origin: HeldTable, inlet: Inlet) -> None:
         super().__init__(vertices, origin, inlet)
         self.table = origin.table
+        self.gate = origin.gate
         self._origin = origin
         self.latest = NEVER  # when the last change took effect
 

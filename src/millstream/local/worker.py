@@ -328,7 +328,11 @@ class Worker:
         else:
             reached = max(table.latest for table in self._tables)
         for table in self._tables:
-            if table.reach(reached):
+            with table.gate:  # what was accepted in time is taken in before
+                while table.queued:
+                    self._absorb(table)
+                moved = table.reach(reached)
+            if moved:
                 self._push(table, nothing(table.stream))
 
     def _bring(self, input: Input, frontier: int) -> None:
