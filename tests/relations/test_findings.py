@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import millstream as ms
+from millstream.local import tables
 from millstream.local.inbox import Inlet
 from millstream.local.running import Running
 
@@ -206,3 +207,29 @@ def test_a_full_queue_holds_nobody_up_for_ever(monkeypatch: pytest.MonkeyPatch) 
         assert not thread.is_alive()
     assert failed == []
     view.stop()
+
+
+def test_versions_that_nobody_can_see_any_more_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables, "_MANY", 50)
+    session = ms.Session("local")
+    feed = session.feed("A", {"t": "BIGINT", "k": "INT"}, time="t")
+    table = session.table("R", [{"k": 1, "v": -1}], key="k", schema={"k": "INT", "v": "BIGINT"})
+    text = "SELECT t, R.v FROM A WINDOW(RANGE 1) JOIN R ON A.k = R.k"
+    running = session.sql(text).start()
+    for t in range(300):
+        table.upsert({"k": 1, "v": t}, at=t)
+        feed.send({"t": t, "k": 1})
+        while running.metrics.sources["A"].frontier != t:
+            time.sleep(0.001)
+    assert len(table._held.records()) < 100
+    later = session.sql(text).start()  # it finds what is final as if it had always been
+    feed.send({"t": 300, "k": 1})
+    feed.close()
+    running.wait()
+    later.wait()
+    assert [(row["t"], row["v"]) for row in running.results().to_pylist()] == [
+        (t, min(t, 299)) for t in range(301)
+    ]
+    assert [(row["t"], row["v"]) for row in later.results().to_pylist()] == [(300, 299)]

@@ -29,6 +29,7 @@ from millstream.physical.batch import NEVER, Ints
 from millstream.physical.keys import KeySpace
 from millstream.records import Checked, Records, intervals
 
+_MANY = 1_000_000  # rows of changes that are kept in any case
 _SMALL = 100_000  # rows of a table of which every task of Spark may have all
 
 
@@ -42,6 +43,7 @@ class HeldTable:
         self.domain = table.domain
         self._contents = TableContents(table)
         self._history: list[Records] | None = None  # once a change has named its time
+        self._told = 0  # rows of its history
         self._latest = ALWAYS  # when the last change took effect
         self._floor = ALWAYS  # when a row was last taken away
         self._inputs: dict[Inlet, TableInput] = {}
@@ -212,11 +214,28 @@ class HeldTable:
         assert changed.weight is not None
         if timed and self._history is None:
             self._history = [self._timeless(changed)]
+            self._told = len(self._history[0])
         if self._history is not None:
             self._history.append(changed)
+            self._told += len(changed)
             self._latest = max(self._latest, int(changed.start.max()))
+            self._forget()
         if (changed.weight < 0).any():
             self._floor = self._latest
+
+    def _forget(self) -> None:
+        """What is final for all queries that read becomes one version that has always been, once
+        there is more to tell of changes than of rows."""
+        if not self._readers or self._told < max(_MANY, 2 * len(self)):
+            return
+        assert self._history is not None
+        final = min(self._inputs[inlet].frontier for inlet in self._readers)
+        all = joined(self._history).in_order()
+        first = int(np.searchsorted(all.start, final))
+        old = self._net([all.slice(0, first)])
+        start, end = _always(len(old))
+        self._history = [replace(old, start=start, end=end), all.slice(first, len(all))]
+        self._told = len(old) + len(all) - first
 
     def _timeless(self, without: Records) -> Records:
         """What the table had before the first change that named its time."""
