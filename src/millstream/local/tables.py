@@ -314,6 +314,7 @@ class TableInput(QueuedInput):
         self.gate = origin.gate
         self._origin = origin
         self.latest = NEVER  # when the last change took effect
+        self.by_clock = False  # whether a change that names no time takes effect now
 
     def begin(self, now: int) -> None:
         """Also after a restart, when all of it is known: a table that is fixed must be as it was,
@@ -333,8 +334,12 @@ class TableInput(QueuedInput):
     def timed(self, records: Records, now: int) -> Records:
         if self.is_fixed:
             return records
-        self.latest = max(self.latest, int(records.start.max(initial=NEVER)))
-        return replace(records, start=np.maximum(records.start, self.frontier)).in_order()
+        start = np.maximum(records.start, self.frontier)
+        if self.by_clock and self.frontier > NEVER:
+            moment = max(now, self.frontier, self.latest)
+            start = np.where(records.start == ALWAYS, moment, start)
+        self.latest = max(self.latest, int(start.max(initial=NEVER)))
+        return replace(records, start=start).in_order()
 
     def split_late(self, records: Records) -> tuple[Records, Records | None]:
         return records, None

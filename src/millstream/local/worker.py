@@ -81,6 +81,8 @@ class Worker:
         begins: it is now."""
         began = self._clock.ticks()
         if self._is_due:
+            for table in self._tables:
+                table.by_clock = True
             context = self.graph.context
             context.beginning = min(context.beginning, self._clock.now())
         for input in self.inputs:
@@ -179,8 +181,6 @@ class Worker:
     def _round(self, ready: list[Input]) -> None:
         began = self._clock.ticks()
         with self.working:
-            if self._tables and not self._streams and self._tables[0].frontier > NEVER:
-                self._bring_tables()  # what changes by the clock changes now
             self._absorb_tables()
             streams = [input for input in ready if not isinstance(input, TableInput)]
             if self._policy.interval is None:
