@@ -235,7 +235,7 @@ class Worker:
             while table.queued:
                 self._absorb(table)
 
-    def _absorb(self, input: Input) -> int:
+    def _absorb(self, input: Input, moment: int | None = None) -> int:
         """Take a batch from an input through the operators; how many rows it had. A change of a
         table that was accepted before a row comes before it."""
         arrival = input.take(BATCH_ROWS)
@@ -243,7 +243,8 @@ class Worker:
             self._absorb_tables()
         size = len(arrival.records) + len(arrival.bad)
         input.heard, input.idle = self._clock.ticks(), False
-        records = input.timed(self._readable(input, arrival), self._clock.now())
+        now = self._clock.now() if moment is None else moment
+        records = input.timed(self._readable(input, arrival), now)
         input.received += size
         if self._policy.has_late:
             records, late = input.split_late(records)
@@ -321,16 +322,17 @@ class Worker:
         time is a bare number."""
         if not self._tables:
             return
+        moment = self._clock.now()
         if self._streams:
             reached = min(stream.frontier for stream in self._streams)
         elif self._policy.by_clock:
-            reached = self._clock.now()
+            reached = moment + 1  # so that what changes at this moment is final
         else:
             reached = max(table.latest for table in self._tables)
         for table in self._tables:
             with table.gate:  # what was accepted in time is taken in before
                 while table.queued:
-                    self._absorb(table)
+                    self._absorb(table, moment)
                 moved = table.reach(reached)
             if moved:
                 self._push(table, nothing(table.stream))

@@ -53,7 +53,8 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any
         path = str(tmp_path / "kept.parquet")
 
         def read() -> list[tuple[Any, ...]]:
-            return [tuple(row.values()) for row in pyarrow.parquet.read_table(path).to_pylist()]
+            with Path(path).open("rb") as file:  # once: by its name it may be opened twice
+                return [tuple(row.values()) for row in pyarrow.parquet.read_table(file).to_pylist()]
 
         yield ms.sink("parquet", path=path, keep=True), read
 
