@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,31 @@ def test_changes_become_one(tmp_path: Path, seed: int, monkeypatch: pytest.Monke
     life(tmp_path, dict.fromkeys(range(5), 0), lives=4, changes=30, seed=seed)
     assert len(list((tmp_path / "spool" / "T").iterdir())) <= 12
     assert len(list((tmp_path / "tables" / "T").iterdir())) == 1
+
+
+@pytest.mark.parametrize("first", [-1000, 1000])
+def test_changes_that_became_one_do_not_hold_later_ones_back(
+    tmp_path: Path, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the times of the streams: none was named. Each takes effect at the frontier, where
+    the row before it is."""
+    monkeypatch.setattr(table_inlet, "_MANY_ENTRIES", 5)
+    given: list[tuple[int, int]] = []
+    at = first
+    for _ in range(2):
+        session = ms.Session("local")
+        feed = session.feed("B", {"t": "BIGINT", "k": "BIGINT"}, time="t")
+        table = session.table("T", [{"k": 1, "v": at}], key="k")
+        text = "SELECT t, v FROM B JOIN T ON B.k = T.k"
+        with session.sql(text).start(
+            lambda rows, _: given.extend((row["t"], row["v"]) for row in rows.to_pylist()),
+            checkpoint=str(tmp_path),
+        ) as running:
+            for _ in range(20):
+                at += 1
+                table.upsert({"k": 1, "v": at})
+                feed.send({"t": at, "k": 1})
+                while running.metrics.sources["B"].frontier != at:
+                    time.sleep(0.001)
+    assert (tmp_path / "tables" / "T").exists()
+    assert given == [(t, t + 1) for t in range(first + 1, at)]

@@ -6,7 +6,7 @@ import datetime
 import threading
 from dataclasses import replace
 
-from millstream.catalog import Changes, Table
+from millstream.catalog import Table
 from millstream.connectors.tables.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges, TableSource, TableTrouble
 from millstream.errors import MillstreamError
@@ -29,11 +29,14 @@ class OutsideTable(HeldTable):
     def refresh(self) -> None:
         with self._using:
             if self._source is None:
-                source = table_source(self.table)
-                try:
-                    self._read(source)
-                finally:
-                    source.close()
+                self._read_once()
+
+    def _read_once(self) -> None:
+        source = table_source(self.table)
+        try:
+            self._read(source)
+        finally:
+            source.close()
 
     def _read(self, source: TableSource) -> None:
         self.become(records_of(self.table, source.contents()))
@@ -41,22 +44,22 @@ class OutsideTable(HeldTable):
 
     def attach(self, inlet: Inlet, received: int) -> int:
         with self._using:
-            if self._source is None:
-                source = table_source(self.table)
-                try:
-                    self._read(source)
-                except BaseException:
-                    source.close()
-                    raise
-                if self.table.changes in (Changes.NONE, Changes.OWN):
-                    source.close()
-                    return super().attach(inlet, received)
-                self._source = source
-                name = f"millstream table {self.table.name}"
-                thread = threading.Thread(target=self._follow, args=[source], name=name)
-                thread.daemon = True
-                thread.start()
+            if self.is_fixed:
+                self._read_once()
+            elif self._source is None:
+                self._begin_to_follow()
             return super().attach(inlet, received)
+
+    def _begin_to_follow(self) -> None:
+        source = table_source(self.table)
+        try:
+            self._read(source)
+        except BaseException:
+            source.close()
+            raise
+        self._source = source
+        name = f"millstream table {self.table.name}"
+        threading.Thread(target=self._follow, args=[source], name=name, daemon=True).start()
 
     def detach(self, inlet: Inlet) -> None:
         with self._using:
@@ -81,11 +84,7 @@ class OutsideTable(HeldTable):
 
     def _take(self, event: TableChanges) -> None:
         if self._astray:
-            source = table_source(self.table)
-            try:
-                self._read(source)
-            finally:
-                source.close()
+            self._read_once()
         else:
             self._change(event)
         self.trouble, self._astray = None, False

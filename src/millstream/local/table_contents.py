@@ -8,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Table
+from millstream.connectors.tables.comparing import arrays_of, net_changes
 from millstream.errors import DataError, listed
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Columns, Ints
 from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace
+from millstream.records import Records
 
 _FEW = 1024
 
@@ -124,6 +126,17 @@ class TableContents:
 
     def _error(self, message: str, help: str | None = None) -> DataError:
         return DataError(f'table "{self._table.name}": {message}', help=help)
+
+
+def net_rows(records: Records) -> tuple[list[pa.Array], Ints]:
+    """What changes come to: each row once, and how often it came or went all in all."""
+    names = [str(number) for number in range(len(records.columns))]
+    net = net_changes(pa.table(records.columns, names=names), weights_of(records))
+    return arrays_of(net.rows), net.weight
+
+
+def weights_of(records: Records) -> Ints:
+    return np.ones(len(records), np.int64) if records.weight is None else records.weight
 
 
 def _with_room(counts: Ints, count: int) -> Ints:

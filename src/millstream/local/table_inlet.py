@@ -10,15 +10,15 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import numpy as np
-import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.records import sealed, unsealed
 from millstream.checkpoint.spool import Spool, decoded, encoded
-from millstream.connectors.tables.comparing import net_changes
 from millstream.local.inbox import CAPACITY, Inbox, SpooledInlet
 from millstream.local.intake import joined
+from millstream.local.table_contents import net_rows
+from millstream.logical.time import ALWAYS, INFINITY
 from millstream.records import Checked, Records
 
 _FOLDER = "tables"
@@ -61,7 +61,7 @@ class TableInlet(SpooledInlet):
             for first, entry in self._spool.all()
             if self._folded <= first and first + len(entry) <= received
         ]
-        left = _net(joined(told))
+        left = _as_one(joined(told))
         older = self._files.names(self._folder)
         name = f"{self._folder}/{received:020d}"
         self._files.replace(name, sealed(encoded(Checked(left))))
@@ -72,12 +72,9 @@ class TableInlet(SpooledInlet):
         self._spool.forget(received)
 
 
-def _net(records: Records) -> Records:
-    """Each row once; when it came does not matter any more."""
-    names = [str(number) for number in range(len(records.columns))]
-    weight = np.ones(len(records), np.int64) if records.weight is None else records.weight
-    net = net_changes(pa.table(records.columns, names=names), weight)
-    columns = [pa.concat_arrays(c.chunks or [pa.array([], c.type)]) for c in net.rows.columns]
-    latest = int(records.start.max(initial=0))
-    start = np.full(len(net), latest, np.int64)
-    return Records(columns, start, np.full(len(net), int(records.end.max(initial=0))), net.weight)
+def _as_one(records: Records) -> Records:
+    """Changes as one, at the time of the last of them."""
+    columns, weight = net_rows(records)
+    latest = int(records.start.max(initial=ALWAYS))
+    start = np.full(len(weight), latest, np.int64)
+    return Records(columns, start, np.full(len(weight), INFINITY, np.int64), weight)

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Changes, Stream, Table
-from millstream.connectors.tables.comparing import arrays_of, net_changes
 from millstream.connectors.tables.table_source import TableTrouble
 from millstream.errors import DataError, QueryError
 from millstream.instants import chronon, shown
@@ -22,7 +21,7 @@ from millstream.local.graph import Graph, Vertex
 from millstream.local.inbox import Inbox, Inlet
 from millstream.local.inputs import Input, QueuedInput
 from millstream.local.intake import joined
-from millstream.local.table_contents import TableContents
+from millstream.local.table_contents import TableContents, net_rows, weights_of
 from millstream.local.table_inlet import TableInlet
 from millstream.logical.time import ALWAYS, ANY_TIME, INFINITY, TIMESTAMP_TIME, TimeDomain
 from millstream.physical.batch import NEVER, Ints
@@ -131,18 +130,15 @@ class HeldTable:
 
     def exchange(self, gone: Records, come: Records, at: object = None) -> None:
         """Some rows for others, at one moment; those that are among both stay."""
-        changes = self._net([_taken(gone), replace(come, weight=_weights(come))])
+        changes = self._net([_taken(gone), replace(come, weight=weights_of(come))])
         assert changes.weight is not None
         self.change(changes, changes.weight, at)
 
     def _net(self, parts: list[Records]) -> Records:
         """The same changes, each row once; what goes before what comes."""
-        both = joined(parts)
-        names = [str(number) for number in range(len(both.columns))]
-        net = net_changes(pa.table(both.columns, names=names), _weights(both))
-        columns = arrays_of(net.rows)
-        order = np.argsort(net.weight > 0, kind="stable")
-        return Records(columns, *self._valid(columns, len(net)), net.weight).take(order)
+        columns, weight = net_rows(joined(parts))
+        order = np.argsort(weight > 0, kind="stable")
+        return Records(columns, *self._valid(columns, len(weight)), weight).take(order)
 
     def _check_mutable(self) -> None:
         if self.is_fixed and self._readers:
@@ -293,9 +289,9 @@ class HeldTable:
                 help="start the query with a new checkpoint, or declare the table RETROACTIVE",
             )
         self._latest = max(self._latest, int(known.start.max(initial=ALWAYS)))
-        if (_weights(known) < 0).any():
+        if (weights_of(known) < 0).any():
             self._floor = self._latest
-        start, _ = self._starts(news, _weights(news), None)
+        start, _ = self._starts(news, weights_of(news), None)
         return replace(news, start=start)
 
     def detach(self, inlet: Inlet) -> None:
@@ -364,10 +360,6 @@ def _for_ever(length: int) -> Ints:
     return np.full(length, INFINITY, np.int64)
 
 
-def _weights(records: Records) -> Ints:
-    return np.ones(len(records), np.int64) if records.weight is None else records.weight
-
-
 def _taken(records: Records) -> Records:
     """The same rows, going."""
-    return replace(records, weight=-_weights(records))
+    return replace(records, weight=-weights_of(records))
