@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from millstream.local.running import Running
     from millstream.optimizer.cost import Estimates
     from millstream.optimizer.planning import Planner
-    from millstream.optimizer.shedding.queries import Demand
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.session import Session
@@ -150,11 +148,10 @@ class Query:
         return physical_json(self.physical_plan, self.plan.domain)
 
     def _costs_text(self) -> str:
+        from millstream.load import what_is_too_much
         from millstream.optimizer.cost.text import costs_text
 
-        demand = self._demand()
-        too_much = [] if demand is None or not demand.shares else [self._too_much(demand)]
-        return "\n".join([costs_text(self.estimates()), *too_much])
+        return "\n".join([costs_text(self.estimates()), *what_is_too_much(self)])
 
     def _costs_json(self) -> dict[str, object]:
         from millstream.optimizer.cost.text import costs_json
@@ -165,65 +162,9 @@ class Query:
         """What its operators are estimated to give, to keep and to take, by what is declared of its
         streams, or else by a look at their rows where they are in memory; where rows will be
         dropped, with those drops."""
-        from millstream.optimizer.cost import estimate, known_constants
-        from millstream.optimizer.shedding.queries import selectivities, with_drops
+        from millstream.load import estimates_of
 
-        known = self._session._origins.statistics(self.plan)
-        demand = self._demand() if self.shed else None
-        if demand is None or not demand.shares:
-            return estimate(self.physical_plan, known, known_constants())
-        plan = with_drops(self.optimized_plan, demand.shares)
-        known = replace(known, selectivities=dict(selectivities(plan)))
-        return estimate(self._chosen(plan), known, known_constants())
-
-    def _demand(self) -> Demand | None:
-        """What it needs of processors when its rows come as fast as declared; None where nobody can
-        tell, because some stream has no rate or time has no seconds."""
-        from millstream.optimizer.cost import known_constants
-        from millstream.optimizer.shedding.queries import demand
-        from millstream.origins import sources_of
-
-        names = sorted(sources_of(self.plan))
-        streams = [self._session._origins.stream(name) for name in names]
-        if self.plan.domain.microseconds is None or any(s.rate is None for s in streams):
-            return None
-        known = self._session._origins.statistics(self.plan)
-        processors = self._session.processors
-        return demand(self.physical_plan, known, names, processors, known_constants())
-
-    def _too_much(self, demand: Demand) -> str:
-        there = self._session.processors
-        needs = f"it needs {demand.processors:.2g} processors, and there are {there:g}"
-        if not self._may_shed(demand):
-            return f"{needs}: it cannot be started"
-        kept = (f'{share:.1%} of "{name}"' for name, share in demand.shares.items())
-        return f"{needs}: when started it keeps {', '.join(kept)}"
-
-    def _may_shed(self, demand: Demand) -> bool:
-        """Whether what must be dropped is no more than what may be, and enough."""
-        is_enough = demand.least <= 1.01 * self._session.processors
-        return is_enough and min(demand.shares.values()) >= 1 - self.shed
-
-    def _shares(self) -> Mapping[str, float]:
-        """What is kept of each stream when the query is started, if not all; a query that is too
-        much is refused unless it or the session lets rows be dropped."""
-        demand = self._demand()
-        if demand is None or not demand.shares:
-            return {}
-        if not self._may_shed(demand):
-            there = f"; there are {self._session.processors:g}"
-            if 0 < self.shed < 1:
-                lost = 1 - min(demand.shares.values())
-                there += f", and SHED lets {self.shed:.0%} of a stream go, not {lost:.0%}"
-            elif self.shed:
-                there = f", and {demand.least:.2g} whatever is dropped{there}"
-            raise QueryError(
-                f'query "{self.name}" needs {demand.processors:.2g} processors at the rates that '
-                f"its streams declare{there}",
-                help="let rows be dropped with SHED or Session(shed=True), or give it more with "
-                "Session(processors=…)",
-            )
-        return demand.shares
+        return estimates_of(self)
 
     def run(self) -> pa.Table:
         """The whole answer over bounded input.
@@ -365,12 +306,13 @@ class Query:
         lists, that get tables of rows that came too late and `ErrorRow`s. `snapshots` keeps what
         `snapshot` needs where there is a sink.
         """
+        from millstream.load import shares_kept
         from millstream.local.starting import start
         from millstream.optimizer.shedding.queries import with_drops
 
         self._check_registered()
         checkpoint = None if checkpoint is None else os.path.abspath(checkpoint)
-        shares = {} if self._session.engine == "reference" else self._shares()
+        shares = {} if self._session.engine == "reference" else shares_kept(self)
         plan = with_drops(self.optimized_plan, shares)
         # A checkpoint goes on with the shares that it has, whatever they would be now.
         own = with_drops(self.plan, dict.fromkeys(shares, 0.5))

@@ -9,6 +9,7 @@ import pytest
 
 import millstream as ms
 from millstream.errors import QueryError
+from millstream.load import shares_kept
 from millstream.logical import plan as logical
 from millstream.logical.elements import Element
 from millstream.logical.evaluate import evaluator
@@ -83,7 +84,7 @@ def test_what_is_shed_is_a_part_of_the_answer(folder: Path) -> None:
     whole = answer(query_of(session(folder, 10)))
     made = session(folder, 10_000, shed=True)
     shed = answer(query_of(made))
-    shares = query_of(made)._shares()
+    shares = shares_kept(query_of(made))
     assert set(shares) == {"A", "B"}
     assert not shed - whole
     expected = shares["A"] * shares["B"]
@@ -95,10 +96,10 @@ def test_a_statement_may_allow_it(folder: Path) -> None:
     made = session(folder, 10_000)
     shed = query_of(made, f"{JOIN} SHED")
     assert answer(shed) == answer(query_of(session(folder, 10_000, shed=True)))
-    lost = 1 - min(shed._shares().values())
+    lost = 1 - min(shares_kept(shed).values())
     more, less = (lost + each for each in (0.05, -0.05))
     allowed = query_of(made, f"{JOIN} SHED AT MOST {100 * more:.1f} PERCENT")
-    assert allowed._shares() == shed._shares()
+    assert shares_kept(allowed) == shares_kept(shed)
     refused = query_of(made, f"{JOIN} SHED AT MOST {100 * less:.1f} PERCENT")
     with pytest.raises(QueryError, match=f"SHED lets {less:.0%} of a stream go, not {lost:.0%}"):
         refused.start(trigger="available_now")
@@ -138,7 +139,7 @@ def test_metrics_tell_what_was_dropped(folder: Path) -> None:
     filters = [each for each in running.metrics.operators if each.name == "Filter"]
     kept = sorted(each.rows_out / each.rows_in for each in filters)
     assert [each.rows_in for each in filters] == [1_000, 1_000]
-    assert kept == pytest.approx(sorted(query._shares().values()), abs=0.002)
+    assert kept == pytest.approx(sorted(shares_kept(query).values()), abs=0.002)
 
 
 def test_streams_without_rates_are_taken_as_they_come(folder: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from millstream.catalog import Table
+from millstream.catalog import Changes, Table
 from millstream.connectors.tables.comparing import arrays_of, net_changes
 from millstream.errors import DataError, listed
 from millstream.physical.arrays import larger
@@ -73,9 +73,12 @@ class TableContents:
             np.add.at(self._taken, keys, -weight)
             np.add.at(self._counts, codes, -weight)
             of_key = [columns[number] for number in self._key]
+            remedy = "UPDATE or DELETE the row first"
+            if self._table.changes is Changes.OWN:
+                remedy = f'let "{self._table.time[0]}" be part of it, if rows follow each other'
             raise self._error(
                 f"two rows would have the key {self._shown(of_key, twice[0])}",
-                f"{listed(self._table.key)} is the PRIMARY KEY: UPDATE or DELETE the row first",
+                f"{listed(self._table.key)} is the PRIMARY KEY: {remedy}",
             )
         came = weight > 0
         self._of_key[keys[came]] = codes[came]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millstream.catalog import Catalog, Changes, Table
 from millstream.errors import BindError, listed
-from millstream.logical.analysis import at_most_one_row, lives_one_instant
+from millstream.logical.analysis import lives_one_instant
 from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import (
     TRUE,
@@ -28,7 +28,6 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.plan import (
-    Aggregate,
     CountWindow,
     Filter,
     Join,
@@ -42,9 +41,8 @@ from millstream.logical.plan import (
     TimeWindow,
 )
 from millstream.logical.time import ANY_TIME, TIMESTAMP_TIME, TimeDomain
+from millstream.logical.uniqueness import Key, unique_columns
 from millstream.names import Name
-
-Key = tuple[str, str]
 
 _MATCHED = "$matched"
 
@@ -268,7 +266,7 @@ def _meets_one(versions: Plan, condition: Expression | None) -> bool:
     """Whether at every instant at most one row of a plan satisfies a condition, whatever the row
     on the other side."""
     fixed = set(_fixed(versions, condition))
-    return at_most_one_row(versions) or any(key <= fixed for key in _unique(versions))
+    return any(key <= fixed for key in unique_columns(versions))
 
 
 def _fixed(versions: Plan, condition: Expression | None) -> Iterator[Key]:
@@ -290,23 +288,3 @@ def _uncast(expression: Expression) -> Expression:
         if pa.types.is_integer(inner) and inner.bit_width <= expression.type.bit_width:
             return _uncast(expression.operand)
     return expression
-
-
-def _unique(plan: Plan) -> Iterator[frozenset[Key]]:
-    """Sets of columns that no two rows of a version agree in."""
-    match plan:
-        case Source():
-            yield from (frozenset((plan.alias, c) for c in columns) for columns in plan.unique)
-        case Filter():
-            yield from _unique(plan.input)
-        case Aggregate():
-            yield frozenset(key.field.key for key in plan.keys)
-        case Map():
-            names = {
-                output.expression.key: output.field.key
-                for output in plan.outputs
-                if isinstance(output.expression, Column)
-            }
-            for key in _unique(plan.input):
-                if key <= names.keys():
-                    yield frozenset(names[column] for column in key)

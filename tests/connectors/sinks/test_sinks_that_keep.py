@@ -45,8 +45,12 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any
         path = str(tmp_path / "kept.duckdb")
 
         def read() -> list[tuple[Any, ...]]:
-            with duckdb.connect(path) as opened:
-                return opened.execute("SELECT * FROM kept").fetchall()
+            while True:
+                try:
+                    with duckdb.connect(path) as opened:
+                        return opened.execute("SELECT * FROM kept").fetchall()
+                except duckdb.OperationalError:  # the last connection is just being closed
+                    continue
 
         yield ms.sink("duckdb", path=path, table="kept", keep=True), read
     else:

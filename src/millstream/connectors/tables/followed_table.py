@@ -161,6 +161,6 @@ class FollowedTable(Persistent):
             self._replication.interrupt()
 
     def _tidy(self) -> None:
-        if self._replication is not None:
-            self._replication.close()
-        self._replication = None
+        replication, self._replication = self._replication, None  # now nobody interrupts it
+        if replication is not None:
+            replication.close()

@@ -121,7 +121,10 @@ class Replication:
             self._sending.close()
         if self._reading is not None:
             with contextlib.suppress(psycopg.Error):
-                self._drop(self._reading, self._name)
+                try:
+                    self._drop(self._reading, self._name)
+                except psycopg.errors.QueryCanceled:  # by who meant what we did before
+                    self._drop(self._reading, self._name)
             self._reading.close()
 
     # --- what is there ---------------------------------------------------------------------------

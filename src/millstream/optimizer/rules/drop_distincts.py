@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from millstream.logical.plan import Distinct, Plan
+from millstream.logical.uniqueness import has_unique_rows
 from millstream.optimizer.facts.sharing import Consumers
-from millstream.optimizer.facts.uniqueness import has_unique_rows
 from millstream.optimizer.rewriting import rewritten
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, operands
 from millstream.logical.plan import Aggregate, Join, JoinKind, Map, Named, Plan
+from millstream.logical.uniqueness import unique_columns
 from millstream.optimizer.facts.reading import (
     Key,
     aggregate_can_fail,
@@ -23,7 +24,6 @@ from millstream.optimizer.facts.reading import (
     has_zeros,
     keys_of,
 )
-from millstream.optimizer.facts.uniqueness import unique_columns
 
 Pairs = list[tuple[Column, Column]]
 

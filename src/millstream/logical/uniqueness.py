@@ -32,8 +32,8 @@ from millstream.logical.plan import (
     TimeWindow,
     TopN,
 )
-from millstream.optimizer.facts.reading import Key, keys_of
 
+Key: TypeAlias = tuple[str, str]  # of a column: qualifier and name
 Keys: TypeAlias = list[frozenset[Key]]
 
 _MANY = 8  # as many sets of columns are enough to know
@@ -60,7 +60,7 @@ def _unique(plan: Plan) -> Iterator[frozenset[Key]]:
             yield from unique_columns(plan.left)
         case Distinct():
             yield from unique_columns(plan.input)
-            yield frozenset(keys_of(plan.schema))
+            yield frozenset(field.key for field in plan.schema)
         case Aggregate():
             yield frozenset(key.field.key for key in plan.keys)
         case Map():

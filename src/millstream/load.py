@@ -1,0 +1,80 @@
+"""What a query takes of processors, and what is dropped where that is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from millstream.errors import QueryError
+from millstream.optimizer.cost import Estimates, estimate, known_constants
+from millstream.optimizer.shedding.queries import Demand, demand, selectivities, with_drops
+from millstream.origins import sources_of
+
+if TYPE_CHECKING:
+    from millstream.query import Query
+
+
+def estimates_of(query: Query) -> Estimates:
+    """What `query.estimates()` gives."""
+    known = query._session._origins.statistics(query.plan)
+    wanted = _demand(query) if query.shed else None
+    if wanted is None or not wanted.shares:
+        return estimate(query.physical_plan, known, known_constants())
+    plan = with_drops(query.optimized_plan, wanted.shares)
+    known = replace(known, selectivities=dict(selectivities(plan)))
+    return estimate(query._chosen(plan), known, known_constants())
+
+
+def what_is_too_much(query: Query) -> Iterator[str]:
+    """What the explanation of a query says that cannot keep up with its streams."""
+    wanted = _demand(query)
+    if wanted is None or not wanted.shares:
+        return
+    there = query._session.processors
+    needs = f"it needs {wanted.processors:.2g} processors, and there are {there:g}"
+    if not _may_shed(query, wanted):
+        yield f"{needs}: it cannot be started"
+    else:
+        kept = (f'{share:.1%} of "{name}"' for name, share in wanted.shares.items())
+        yield f"{needs}: when started it keeps {', '.join(kept)}"
+
+
+def shares_kept(query: Query) -> Mapping[str, float]:
+    """What is kept of each stream when the query is started, if not all; a query that is too much
+    is refused unless it or the session lets rows be dropped."""
+    wanted = _demand(query)
+    if wanted is None or not wanted.shares:
+        return {}
+    if not _may_shed(query, wanted):
+        there = f"; there are {query._session.processors:g}"
+        if 0 < query.shed < 1:
+            lost = 1 - min(wanted.shares.values())
+            there += f", and SHED lets {query.shed:.0%} of a stream go, not {lost:.0%}"
+        elif query.shed:
+            there = f", and {wanted.least:.2g} whatever is dropped{there}"
+        raise QueryError(
+            f'query "{query.name}" needs {wanted.processors:.2g} processors at the rates that '
+            f"its streams declare{there}",
+            help="let rows be dropped with SHED or Session(shed=True), or give it more with "
+            "Session(processors=…)",
+        )
+    return wanted.shares
+
+
+def _demand(query: Query) -> Demand | None:
+    """What it needs of processors when its rows come as fast as declared; None where nobody can
+    tell, because some stream has no rate or time has no seconds."""
+    origins = query._session._origins
+    names = sorted(sources_of(query.plan))
+    unknown = any(origins.stream(name).rate is None for name in names)
+    if unknown or query.plan.domain.microseconds is None:
+        return None
+    known, processors = origins.statistics(query.plan), query._session.processors
+    return demand(query.physical_plan, known, names, processors, known_constants())
+
+
+def _may_shed(query: Query, wanted: Demand) -> bool:
+    """Whether what must be dropped is no more than what may be, and enough."""
+    is_enough = wanted.least <= 1.01 * query._session.processors
+    return is_enough and min(wanted.shares.values()) >= 1 - query.shed
