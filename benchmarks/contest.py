@@ -1,8 +1,8 @@
 """Who takes part, how they are timed, and whether they gave the same answer.
 
 All contenders of a workload are timed in one run, in turn, so that whatever else the machine does
-disturbs them alike; what counts is the median. Loading data into a peer's own tables is not timed,
-nor is turning its answer into Arrow for the comparison.
+disturbs them alike; what counts is the median, after a first run that does not count. Loading data
+into a peer's own tables is not timed, nor is turning its answer into Arrow for the comparison.
 """
 
 from __future__ import annotations
@@ -126,6 +126,9 @@ def measure(
         prepared = contender.prepare(share) if forms else None
         for form in [f for f in forms if all_forms or f is forms[0] or f.always]:
             runs.append(_Run(contender, Entry(contender.NAME, form, share.rows), prepared, share))
+    for run in runs:
+        _time(run)
+        run.entry.seconds.clear()  # code was compiled, and memory asked for
     for _ in range(repeat):
         for run in runs:
             _time(run)

@@ -19,7 +19,7 @@ CALLS = [
     call_of("count"),
     call_of("count", BIGINT),
     *(call_of("sum", type) for type in (BIGINT, INTERVAL, MONEY, LONG, DOUBLE)),
-    *(call_of("avg", type) for type in (INTERVAL, MONEY, LONG)),
+    *(call_of("avg", type) for type in (INTERVAL, MONEY, LONG, DOUBLE)),
     call_of("max", BIGINT),
 ]
 

@@ -65,9 +65,9 @@ class DoubleState(Accumulator):
     ) -> list[Ints]:
         return self._layout.encode(arguments[0], missing(arguments, included))
 
-    def _make_room(self, words: Ints, delta: Ints) -> None:
+    def _make_room(self, words: Ints, light: bool) -> None:
         """Before events are taken in, have all the digits that they and their sums need."""
-        lowest, highest, light = exact.span(words, delta)
+        lowest, highest = exact.span(words)
         if highest < 0:
             if self._digits[0].limbs.shape[1]:
                 return
@@ -114,7 +114,7 @@ class DoubleSum(DoubleState):
         self._average = average
 
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
-        self._make_room(words[0], delta)
+        self._make_room(words[0], exact.is_light(delta))
         (digits,) = self._digits
         bits, valid = _sum_doubles(
             group,
@@ -125,6 +125,14 @@ class DoubleSum(DoubleState):
             digits.limbs,
             digits.low,
             self._average,
+        )
+        return Answer(of_view(bits, DOUBLE, valid))
+
+    def exchange(self, came: Sequence[Ints], went: Sequence[Ints], length: int) -> Answer:
+        self._make_room(came[0], light=True)  # those that go have been there
+        (digits,) = self._digits
+        bits, valid = _exchange_doubles(
+            came[0], went[0], self._counters.rows, digits.limbs, digits.low, self._average
         )
         return Answer(of_view(bits, DOUBLE, valid))
 
@@ -188,6 +196,48 @@ def _sum_doubles(
                 doubles[j] /= count
             else:
                 bits[j] = _large_mean(limbs, g, low, count, digits)
+    return bits, valid
+
+
+@njit(cache=True)
+def _exchange_doubles(
+    came: Ints, went: Ints, counters: Ints, limbs: Ints, low: int, average: bool
+) -> tuple[Ints, Mask]:
+    """As `_sum_doubles`, of group 0: in each segment one row comes and one goes. Written out, since
+    every array that is handed on to a function counts its references: that would take most of the
+    time."""
+    bits = np.zeros(len(came), np.int64)
+    doubles = bits.view(np.float64)
+    valid = np.zeros(len(came), np.bool_)
+    digits = np.zeros(limbs.shape[1] + 1, np.int64)
+    count = counters[0, COUNT]
+    for j in range(len(came)):
+        word = came[j]
+        if word != ABSENT:
+            count += 1
+            if not exact.is_finite(word):
+                count_special(counters, 0, word, 1)
+            elif word != 0:
+                exact.add_double(limbs, 0, low, word, 1)
+        word = went[j]
+        if word != ABSENT:
+            count -= 1
+            if not exact.is_finite(word):
+                count_special(counters, 0, word, -1)
+            elif word != 0:
+                exact.add_double(limbs, 0, low, word, -1)
+        valid[j] = count > 0
+        bits[j] = exact.settled_value(limbs, 0, low)
+        if bits[j] == -1:
+            bits[j] = exact.negative_value(limbs, 0, low, digits)
+        if counters[0, NANS] | counters[0, POSITIVE] | counters[0, NEGATIVE]:
+            bits[j] = special_sum(counters, 0)
+        elif average and count > 0:
+            if bits[j] & INFINITY_BITS != INFINITY_BITS:
+                doubles[j] /= count
+            else:
+                bits[j] = _large_mean(limbs, 0, low, count, digits)
+    counters[0, COUNT] = count
     return bits, valid
 
 

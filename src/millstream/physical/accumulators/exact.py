@@ -44,15 +44,23 @@ def parts(word: int) -> tuple[int, int]:
 
 
 @njit(cache=True)
-def span(words: Ints, delta: Ints) -> tuple[int, int, bool]:
-    """The lowest and the highest position among finite values, and whether weights are light."""
-    lowest, highest, light = 4096, -1, True
+def span(words: Ints) -> tuple[int, int]:
+    """The lowest and the highest position among finite values."""
+    lowest, highest = 4096, -1
     for i in range(len(words)):
         if is_finite(words[i]) and words[i] != 0:
             place = parts(words[i])[1]
             lowest, highest = min(lowest, place), max(highest, place)
-            light &= -LIGHT <= delta[i] <= LIGHT
-    return lowest, highest, light
+    return lowest, highest
+
+
+@njit(cache=True)
+def is_light(delta: Ints) -> bool:
+    """Whether no weight needs extra digits."""
+    light = True
+    for i in range(len(delta)):
+        light &= -LIGHT <= delta[i] <= LIGHT
+    return light
 
 
 @njit(cache=True, inline="always")

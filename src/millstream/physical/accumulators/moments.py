@@ -47,7 +47,7 @@ class Moment(DoubleState):
         self._root = function.startswith("stddev")
 
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
-        self._make_room(words[0], delta)
+        self._make_room(words[0], exact.is_light(delta))
         sums, squares = self._digits
         bits, valid = _variances(
             group,

@@ -16,34 +16,28 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from millstream.physical.accumulators.accumulator import grown
 from millstream.physical.accumulators.compiled import in_place
+from millstream.physical.accumulators.slab_groups import SlabGroups
 from millstream.physical.accumulators.slabs import (
     NONE,
     SMALLEST,
-    USED,
     Pool,
     allocate,
     append_all,
-    empty_pool,
-    enlarged,
-    full_pool,
-    is_wasteful,
     release,
     room,
 )
 from millstream.physical.accumulators.words import ABSENT
-from millstream.physical.batch import Ints, Mask, State
+from millstream.physical.batch import Ints, Mask
 
 _SLAB, _OLDEST, _NEWEST = range(3)  # columns of a group; entries are numbered in the slab
 
 
-class Queues:
+class Queues(SlabGroups):
     """Memory: 16 bytes for each value in a queue, at most 16 times that where queues shrink."""
 
     def __init__(self) -> None:
-        self._ends: Ints = np.empty((0, 3), np.int64)
-        self._pool = empty_pool()
+        super().__init__(3)
 
     def maxima(
         self, group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints, bounds: Ints
@@ -54,46 +48,16 @@ class Queues:
         valid = np.zeros(len(bounds) - 1, np.bool_)
         events = group, value, flag, checked, delta, bounds
         event = segment = 0
-        if is_wasteful(self._pool):
-            self._pack(2 * int(self._pool.marks[USED]))
+        self.tidy()
         while segment < len(result):
-            state = self._ends, self._pool
+            state = self.roots, self.pool
             event, segment = _maxima(*events, *state, event, segment, result, valid)
             if segment < len(result):
-                self._pool = enlarged(self._pool)
+                self.enlarge()
         return result, valid
 
-    def _pack(self, size: int) -> None:
-        pool = empty_pool(size)
-        _copy_all(self._ends, self._pool, pool)
-        self._pool = pool
-
-    def grow(self, capacity: int) -> None:
-        present = len(self._ends)
-        if capacity > present:
-            self.remap(np.arange(present), grown(present, capacity))
-
-    def remap(self, old: Ints, capacity: int) -> None:
-        ends = np.full((capacity, 3), NONE)
-        ends[: len(old)] = self._ends[old]
-        self._ends = ends
-
-    def forget(self, groups: Ints) -> None:
-        self._ends[groups] = NONE
-
-    @property
-    def nbytes(self) -> int:
-        return self._ends.nbytes + self._pool.keys.nbytes + self._pool.items.nbytes
-
-    def save(self) -> State:
-        self._pack(int(self._pool.marks[USED]))
-        used = slice(int(self._pool.marks[USED]))
-        pairs = self._pool.keys[used].copy(), self._pool.items[used].copy()
-        return {"ends": self._ends.copy(), "pairs": pairs}
-
-    def restore(self, state: State) -> None:
-        self._ends = state["ends"].copy()
-        self._pool = full_pool(*state["pairs"])
+    def _copy_all(self, pool: Pool) -> None:
+        _copy_all(self.roots, self.pool, pool)
 
 
 @in_place

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from millstream.physical.accumulators.accumulator import grown
 from millstream.physical.accumulators.compiled import in_place
+from millstream.physical.accumulators.slab_groups import SlabGroups
 from millstream.physical.accumulators.slabs import (
     NONE,
     SMALLEST,
@@ -21,13 +21,9 @@ from millstream.physical.accumulators.slabs import (
     Pool,
     allocate,
     append_all,
-    empty_pool,
-    enlarged,
-    full_pool,
     insert,
     is_full,
     is_sparse,
-    is_wasteful,
     moved,
     release,
     remove,
@@ -35,20 +31,17 @@ from millstream.physical.accumulators.slabs import (
     upper_bound,
 )
 from millstream.physical.accumulators.words import ABSENT
-from millstream.physical.batch import Ints, Mask, State
+from millstream.physical.batch import Ints, Mask
 
 _LEAST = -(2**63)  # the key of the first leaf, which takes all values below the second one's
 _LEAF = 5  # the power of the largest leaf in a group of few leaves
 
 
-class SortedGroups:
-    """Memory: 16 bytes a pair of the pool, at most 4 times the slabs in use, which are at least
-    a quarter full."""
+class SortedGroups(SlabGroups):
+    """The root of a group is a leaf, or -2 - index.
 
-    def __init__(self) -> None:
-        # Of each group: NONE if it is empty, a leaf, or -2 - index.
-        self.roots: Ints = np.empty(0, np.int64)
-        self.pool = empty_pool()
+    Memory: 16 bytes a pair of the pool, at most 4 times the slabs in use, which are at least
+    a quarter full."""
 
     def extremes(
         self,
@@ -91,45 +84,8 @@ class SortedGroups:
         """All values of all groups."""
         return _all_values(self.roots, self.pool)
 
-    def enlarge(self) -> None:
-        self.pool = enlarged(self.pool)
-
-    def tidy(self) -> None:
-        """Move slabs together where most of the pool is not used."""
-        if is_wasteful(self.pool):
-            self._pack(2 * int(self.pool.marks[USED]))
-
-    def _pack(self, size: int) -> None:
-        pool = empty_pool(size)
+    def _copy_all(self, pool: Pool) -> None:
         _copy_all(self.roots, self.pool, pool)
-        self.pool = pool
-
-    def grow(self, capacity: int) -> None:
-        present = len(self.roots)
-        if capacity > present:
-            self.remap(np.arange(present), grown(present, capacity))
-
-    def remap(self, old: Ints, capacity: int) -> None:
-        roots = np.full(capacity, NONE)
-        roots[: len(old)] = self.roots[old]
-        self.roots = roots
-
-    def forget(self, groups: Ints) -> None:
-        self.roots[groups] = NONE
-
-    @property
-    def nbytes(self) -> int:
-        return self.roots.nbytes + self.pool.keys.nbytes + self.pool.items.nbytes
-
-    def save(self) -> State:
-        self._pack(int(self.pool.marks[USED]))
-        used = slice(int(self.pool.marks[USED]))
-        pairs = self.pool.keys[used].copy(), self.pool.items[used].copy()
-        return {"roots": self.roots.copy(), "pairs": pairs}
-
-    def restore(self, state: State) -> None:
-        self.roots = state["roots"].copy()
-        self.pool = full_pool(*state["pairs"])
 
 
 @in_place
