@@ -45,7 +45,7 @@ RATES = {"A": 4000, "B": 2000, "C": 500, "D": 100, "E": 20, "F": 5}  # rows a se
 VALUES = {"k": 100, "u": 5000, "w": 10, "v": 1000}
 KEYS = {"A": 200, "B": 100, "C": 80, "D": 60, "E": 40, "F": 20}  # values of i
 WARM, END = 5 * SECOND, 8 * SECOND
-RUNS, OTHER_RUNS = 7, 3
+RUNS = 7
 OTHERS = 4  # plans beside the two
 STEPS = 2  # to each of them, at most
 TRIES = 40  # until there are so many
@@ -193,10 +193,9 @@ def gain(problem: Problem, others: int = OTHERS, runs: int = RUNS) -> Gain:
             contenders[plan] = Contender(plan, cost)
     for plan in contenders:
         share(plan, problem.records, 4 * SLICE)  # compiles what it needs
-    for run in range(runs):
+    for _ in range(runs):
         for plan, each in contenders.items():
-            if run < OTHER_RUNS or plan in (written, chosen):
-                each.runs.append(share(plan, problem.records))
+            each.runs.append(share(plan, problem.records))
     return Gain(problem.name, contenders[written], contenders[chosen], tuple(contenders.values()))
 
 

@@ -39,13 +39,16 @@ ALL = rows(0, FILES * ROWS)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return files_in(tmp_path / "rows")
+
+
+def files_in(folder: Path) -> Path:
     """Files of rows, each with its own time of modification."""
-    found = tmp_path / "rows"
-    found.mkdir()
+    folder.mkdir()
     for number in range(FILES):
-        pq.write_table(rows(number * ROWS, ROWS), found / f"{number}.parquet")
+        pq.write_table(rows(number * ROWS, ROWS), folder / f"{number}.parquet")
         time.sleep(0.01)
-    return found
+    return folder
 
 
 def files_of(session: ms.Session, folder: Path) -> Any:
@@ -265,13 +268,18 @@ def whole(given: dict[int, pa.Table]) -> list[Element]:
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[Element]:
     base = tmp_path_factory.mktemp("whole")
-    for number in range(FILES):
-        (base / "rows").mkdir(exist_ok=True)
-        pq.write_table(rows(number * ROWS, ROWS), base / "rows" / f"{number}.parquet")
-        time.sleep(0.01)
     given: dict[int, pa.Table] = {}
-    answered(base / "rows", base / "checkpoint", None, given)
+    answered(files_in(base / "rows"), base / "checkpoint", None, given)
     return whole(given)
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int, pa.Table]]:
+    """Files and the checkpoint of a query that failed after some batches, and what it gave."""
+    base = tmp_path_factory.mktemp("interrupted")
+    given: dict[int, pa.Table] = {}
+    answered(files_in(base / "rows"), base / "checkpoint", 3, given)
+    return base, given
 
 
 def emptied(path: Path) -> None:
@@ -287,20 +295,21 @@ def changed(path: Path) -> None:
 @pytest.mark.parametrize("damage", [emptied, changed, Path.unlink], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("which", ["offsets", "commits", "both", "metadata", "sources/0"])
 def test_whatever_becomes_of_sparks_log(
-    folder: Path,
+    interrupted: tuple[Path, dict[int, pa.Table]],
     tmp_path: Path,
     uninterrupted: list[Element],
     which: str,
     damage: Callable[[Path], None],
 ) -> None:
-    given: dict[int, pa.Table] = {}
-    answered(folder, tmp_path / "checkpoint", 3, given)
+    base, before = interrupted
+    given = dict(before)
+    shutil.copytree(base / "checkpoint", tmp_path / "checkpoint")
     log = tmp_path / "checkpoint" / "spark" / "S"
     for name in ("offsets", "commits") if which == "both" else (which,):
         files = [log / name] if name == "metadata" else sorted((log / name).glob("[0-9]*"))
         for path in files:
             damage(path)
-    answered(folder, tmp_path / "checkpoint", None, given)
+    answered(base / "rows", tmp_path / "checkpoint", None, given)
     assert whole(given) == uninterrupted
 
 

@@ -259,15 +259,18 @@ class AggregateOperator(Operator):
         if self._node.form is Form.INTERVALS:
             start = np.append(self._since[0], times)
             self._since[0] = start[-1]
-            row, start, end, weight = at, start[:-1], times, np.ones(len(at), np.int64)
-            shown = had_row
+            start, end, weight, shown = start[:-1], times, np.ones(len(at), np.int64), had_row
             if self._starts is not None:
                 self._starts.change(times[has_row], start[had_row])
+            if len(at) == len(changed):  # then they lie there as they are
+                values = Columns.of(column.slice(0, len(at)) for column in columns)
+            else:
+                values = Columns.gathered(columns, at)
         else:
             row, start = np.stack([at, at + 1], axis=1).ravel(), np.repeat(times, 2)
             end, weight = np.full(len(row), INFINITY), np.tile(np.array([-1, 1]), len(at))
             shown = np.stack([had_row, has_row], axis=1).ravel()
-        values = Columns.gathered(columns, row)
+            values = Columns.gathered(columns, row)
         return Batch(values, start, end, weight, self._frontier).where(shown)
 
     def _succeeds(self, has_row: Mask, codes: Ints, answers: Sequence[Answer]) -> Mask:
