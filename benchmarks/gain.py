@@ -45,7 +45,7 @@ RATES = {"A": 4000, "B": 2000, "C": 500, "D": 100, "E": 20, "F": 5}  # rows a se
 VALUES = {"k": 100, "u": 5000, "w": 10, "v": 1000}
 KEYS = {"A": 200, "B": 100, "C": 80, "D": 60, "E": 40, "F": 20}  # values of i
 WARM, END = 5 * SECOND, 8 * SECOND
-RUNS = 7
+RUNS, QUICK_RUNS = 7, 3
 OTHERS = 4  # plans beside the two
 STEPS = 2  # to each of them, at most
 TRIES = 40  # until there are so many
@@ -204,7 +204,7 @@ def report(quick: bool = False, names: Sequence[str] = ()) -> None:
     print(_line("query", "written", "chosen", "factor", "least", "place"))
     done = []
     for problem in problems(names):
-        found = gain(problem, 0 if quick else OTHERS, OTHER_RUNS if quick else RUNS)
+        found = gain(problem, 0 if quick else OTHERS, QUICK_RUNS if quick else RUNS)
         done.append(found)
         shares = f"{found.written.seconds:.2%}", f"{found.chosen.seconds:.2%}"
         factors = f"{found.factor:.2f}", f"{found.least_factor:.2f}"
