@@ -1,5 +1,9 @@
 """The Spark engine gives the answers of the local one: whole runs, snapshots, and started queries
-whose keepers and workers come and go. One Spark session serves all of it."""
+whose keepers and workers come and go. One Spark session serves all of it.
+
+The usual run has a few of the texts that both engines answer, and of random queries;
+MILLSTREAM_EXAMPLES=200 has all texts, and so many random queries.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 import millstream as ms
 from millstream.logical.elements import Element, normal_form
 from oracle.agreement import Bench
-from oracle.judged_streams import DERIVED, STREAMS
+from oracle.judged_streams import DERIVED, STREAMS, JudgedStream
+from oracle.query_generator import cases
 from oracle.test_query_texts import TEXTS
 
 pytestmark = pytest.mark.xdist_group("spark")
 
+EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 ROWS = 400
 JOIN = """SELECT a.k, COUNT(*) AS n, MAX(b.v) AS m FROM A WINDOW(RANGE 30) a
 JOIN B WINDOW(RANGE 20) b ON a.k = b.k GROUP BY a.k"""
@@ -35,9 +42,26 @@ def session_of(engine: str) -> ms.Session:
     return session
 
 
-@pytest.mark.parametrize("text", TEXTS[:: len(TEXTS) // 15], ids=str)
+@pytest.mark.parametrize("text", TEXTS if EXAMPLES else TEXTS[:: len(TEXTS) // 15], ids=str)
 def test_texts(text: str) -> None:
-    bench = Bench(STREAMS, DERIVED)
+    check(Bench(STREAMS, DERIVED), text)
+
+
+@settings(
+    max_examples=int(EXAMPLES or 5),
+    derandomize=EXAMPLES is None,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(cases())
+def test_random_query(case: tuple[list[JudgedStream], str]) -> None:
+    streams, text = case
+    check(Bench(streams), text)
+
+
+def check(bench: Bench, text: str) -> None:
     query = bench.query(text)
     expected, errors = query.run(), set(query.errors)
     bench.session.engine = "spark"
