@@ -25,6 +25,7 @@ from millstream.sql.table_steps import Step, check_width, deleted, merged, targe
 VALUES = "$values"  # the source of the rows that a statement brings along
 
 _NULL = Literal(None, pa.null())
+_ITEMS = {"expressions"}  # all that a query of constants has
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ class ChangeBinder(PullBinder):
         refuse_others(tree, ("this", "expression"), "INSERT")
         named = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
         targets = targets_of(self.table, [name_of(column) for column in named])
-        rows, span = tree.expression, span_of(tree.expression)
-        if rows is None:
+        if tree.expression is None:
             raise BindError("INSERT INTO a table takes VALUES or a query", span_of(tree))
+        rows, span = _as_values(tree.expression), span_of(tree.expression)
         is_values = isinstance(rows, exp.Values)
         plan = self._values(rows) if is_values else self.query(rows, None, {})
         check_width(len(plan.schema), targets, self.table, span)
@@ -150,6 +151,7 @@ class ChangeBinder(PullBinder):
 
     def _merged_source(self, using: exp.Expression) -> exp.Expression:
         """What MERGE reads beside the table: VALUES goes by a name of its own."""
+        using = _as_values(using)
         if not isinstance(using, exp.Values):
             return using
         if using.args.get("alias") is None:
@@ -197,6 +199,23 @@ class ChangeBinder(PullBinder):
         return Source(
             VALUES, alias, values.columns, RAW_TIME, Lifetime.ALWAYS, numbered=False, relation=True
         )
+
+
+def _as_values(rows: exp.Expression) -> exp.Expression:
+    """A query of constants alone, without FROM, is a row of VALUES."""
+    query = rows.this if isinstance(rows, exp.Subquery) else rows
+    if not isinstance(query, exp.Select) or any(query.args[k] for k in query.args.keys() - _ITEMS):
+        return rows
+    items = query.expressions
+    alias = rows.args.get("alias")
+    if alias is not None and not alias.args.get("columns"):
+        names = (
+            item.args.get("alias") or exp.Identifier(this=f"col{number}", quoted=True)
+            for number, item in enumerate(items, 1)
+        )
+        alias.set("columns", list(names))
+    row = exp.Tuple(expressions=[item.unalias() for item in items])
+    return exp.Values(expressions=[row], alias=alias)
 
 
 def _column_of(table: str, name: str) -> exp.Expression:
