@@ -800,6 +800,15 @@ def test_sessions_that_cannot_be(
     assert error.value.diagnostic.message == message
 
 
+def test_except_may_compare_with_the_present() -> None:
+    session = session_of({"t": 1, "x": 1})
+    query = session.sql("SELECT x FROM S WINDOW(RANGE 3) EXCEPT SELECT x FROM S")
+    assert not query.warnings
+    assert [tuple(row.values()) for row in query.run().to_pylist()] == [(1, 2, 4)]
+    with pytest.warns(ms.MillstreamWarning, match="DISTINCT sees only rows of the same instant"):
+        session.sql("SELECT x FROM S EXCEPT SELECT x FROM S")
+
+
 def test_warnings_are_python_warnings_and_stay_with_the_query() -> None:
     session = session_of({"t": 1, "x": 1})
     with pytest.warns(ms.MillstreamWarning, match="sees only rows of the same instant") as caught:

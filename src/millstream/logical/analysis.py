@@ -140,8 +140,17 @@ def only_now(plan: Plan) -> bool:
 
 
 def seeing_only_now(plan: Plan) -> Iterator[Join | Distinct | Aggregate]:
-    """The joins, DISTINCTs and aggregates that see only NOW windows."""
+    """The joins, DISTINCTs and aggregates that see only NOW windows; not the DISTINCTs of EXCEPT,
+    which compares the present with another window."""
+    compared = {
+        id(child)
+        for node in plan.walk()
+        if isinstance(node, Difference) and not only_now(node)
+        for child in node.inputs
+    }
     for node in plan.walk():
+        if id(node) in compared:
+            continue
         if isinstance(node, Join | Distinct | Aggregate) and only_now(node):
             yield node
 
