@@ -54,6 +54,8 @@ def _unique(plan: Plan) -> Iterator[frozenset[Key]]:
     match plan:
         case Source():
             yield from _declared(plan)
+        case TopN(limit=1, keys=()):
+            yield frozenset()
         case Filter() | TopN() | Granularity() | Rstream() | Istream() | Dstream():
             yield from unique_columns(plan.input)  # each has only rows of a snapshot of its input
         case Difference() | StrictDifference() | Intersection():
