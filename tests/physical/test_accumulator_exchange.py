@@ -52,3 +52,7 @@ def test_one_row_for_another(call: AggregateCall, data: st.DataObject) -> None:
         pairs = zip(one.values.to_pylist(), other.values.to_pylist(), strict=True)
         assert all(identical(a, b) for a, b in pairs)
         assert one.messages == other.messages
+    after, later = fast
+    if later.with_first is not None:
+        (last,) = later.with_first.to_pylist()
+        assert identical(last, after.values[-1].as_py())

@@ -18,6 +18,7 @@ from millstream.logical.time import INFINITY, TimeDomain
 from millstream.physical.arrays import of_int64, of_view
 from millstream.physical.batch import NEVER, Batch, Columns, Ints
 from millstream.physical.instants import up
+from millstream.physical.kernels.looks import all_ones, least
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
 from millstream.physical.ordering import order_words
@@ -60,9 +61,10 @@ def in_order(batch: Batch) -> Batch:
     return batch.take(np.lexsort(words[::-1]))
 
 
-def cropped(batch: Batch, beginning: int) -> Batch:
-    """Without what lies before time begins: tables may have rows there."""
-    if not len(batch) or batch.start.min() >= beginning:
+def cropped(batch: Batch, beginning: int, frontier: int = NEVER) -> Batch:
+    """Without what lies before time begins: tables may have rows there. There is nothing to look
+    for in what comes after the frontier has passed the beginning."""
+    if frontier >= beginning or least(batch.start) >= beginning:
         return batch
     batch = batch.where(batch.end > beginning)
     return batch.timed(np.maximum(batch.start, beginning), batch.end)
@@ -110,7 +112,7 @@ def instants_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table
 
 
 def _counted(batch: Batch) -> Batch:
-    if np.count_nonzero(batch.weight != 1):
+    if not all_ones(batch.weight):
         batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
     return batch
 

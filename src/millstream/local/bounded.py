@@ -10,7 +10,7 @@ import numpy as np
 from millstream.local.graph import Graph, Vertex
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import of_int64
-from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn, merged
+from millstream.physical.batch import NEVER, Batch, Columns, LazyColumn, merged, ones
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.records import Records
@@ -68,15 +68,8 @@ def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int
     columns = [LazyColumn(column) for column in records.columns]
     if node.arrival:
         columns.append(LazyColumn(of_int64(np.arange(first, first + len(records)))))
-    weight = _ones(len(records)) if records.weight is None else records.weight
+    weight = ones(len(records)) if records.weight is None else records.weight
     return Batch(Columns(columns), records.start, records.end, weight, frontier)
-
-
-def _ones(length: int) -> Ints:
-    return _ONES[:length] if length <= len(_ONES) else np.ones(length, np.int64)
-
-
-_ONES = np.ones(BATCH_ROWS, np.int64)  # shared by batches: no operator writes to what it is given
 
 
 def answer(

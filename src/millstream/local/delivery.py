@@ -67,7 +67,8 @@ class Delivery:
         self._context = context
         self._gathered: list[Batch] = []
         self._early: list[Batch] = []
-        self._frontier = NEVER
+        self._passed = NEVER  # the frontier of what was gathered
+        self._frontier = NEVER  # and of what was given
 
     def gather(self, batch: Batch) -> None:
         """Take what the root gives. It is read now: its columns may refer to state."""
@@ -76,10 +77,10 @@ class Delivery:
             if early.any():
                 self._early.append(batch.where(early).gathered())
                 batch = batch.where(~early)
-        self._take(batch)
+        self._take(answers.cropped(batch, self._context.beginning, self._passed))
+        self._passed = max(self._passed, batch.frontier)
 
     def _take(self, batch: Batch) -> None:
-        batch = answers.cropped(batch, self._context.beginning)
         if len(batch):
             self._gathered.append(batch.gathered())
 
@@ -88,7 +89,7 @@ class Delivery:
         if self._early and self._context.has_begun:
             early, self._early = self._early, []
             for batch in early:
-                self._take(batch)
+                self._take(answers.cropped(batch, self._context.beginning))
 
     def keep(self, horizon: int) -> None:
         """At the end of a round: keep what it gave, if anything is kept, and no longer what ended

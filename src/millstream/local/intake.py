@@ -74,7 +74,7 @@ def _rows(stream: Stream, data: object) -> list[Any]:
 
 def _check_keys(stream: Stream, rows: list[Any]) -> None:
     """Refuse rows with a key that is no column: its value would be lost."""
-    names = {field.name for field in stream.columns}
+    names = _plain_rows(stream).columns
     for row in rows:
         if isinstance(row, Mapping) and not names.issuperset(row):
             for key in row:

@@ -18,6 +18,7 @@ from millstream.catalog import Stream
 from millstream.logical.plan import Lifetime
 from millstream.logical.time import FARTHEST
 from millstream.physical.arrays import of_view
+from millstream.physical.kernels.looks import greatest, least
 from millstream.records import Records
 from millstream.types import BIGINT, DOUBLE, INT
 
@@ -35,6 +36,7 @@ class PlainRows:
 
     def __init__(self, stream: Stream) -> None:
         self._names = [field.name for field in stream.columns]
+        self.columns = frozenset(self._names)
         self._time = self._names.index(stream.time[0]) if stream.time else None
         self._columns = [
             PlainColumn(field.type, field.nullable and field.name not in stream.time)
@@ -72,7 +74,7 @@ class PlainRows:
             start = np.zeros(length, np.int64)
         else:
             start = np.frombuffer(columns[self._time].buffers()[1], np.int64, length)
-        if start.max() > FARTHEST or start.min() < -FARTHEST:
+        if greatest(start) > FARTHEST or least(start) < -FARTHEST:
             return None
         return Records(columns, start, start + 1)
 

@@ -57,6 +57,7 @@ class Worker:
         self.inputs = inputs
         self._tables = [input for input in inputs if isinstance(input, TableInput)]
         self._streams = [input for input in inputs if not isinstance(input, TableInput)]
+        self._patient = [input for input in inputs if input.patience is not None]
         self.delivery = delivery
         self.late = late
         self.errors = errors
@@ -150,9 +151,11 @@ class Worker:
                     return ready or None
                 if self._is_over():
                     return None
+                missing: list[Input] = []
                 until = self._due if ready else self._next_idle()
-                missing = [input for input in self.inputs if input.in_step and not input.ready]
-                if ready and missing:
+                if ready:
+                    missing = [input for input in self.inputs if input.in_step and not input.ready]
+                if missing:
                     company = company or self._clock.ticks() + COMPANY
                     until = max(self._due, company)
                 if until is not None and until <= self._clock.ticks():
@@ -171,7 +174,7 @@ class Worker:
         """When the next source will have been silent for too long."""
         waiting = [
             input.heard + input.patience
-            for input in self.inputs
+            for input in self._patient
             if input.patience is not None and not input.idle and not input.ended
         ]
         return max(min(waiting), self._due) if waiting else None
@@ -303,10 +306,10 @@ class Worker:
     def _pass_over_silence(self, now: int) -> None:
         """Bring sources that say nothing to where the others are: those that are idle, and those
         whose rows get the time of arrival, which cannot lie in the past."""
-        live = [input for input in self._streams if not input.ended]
-        for input in live:
-            if input.patience is not None and not input.ready:
+        for input in self._patient:
+            if input.patience is not None and not input.ready and not input.ended:
                 input.idle = now - input.heard >= input.patience
+        live = [input for input in self._streams if not input.ended]
         if len(live) < 2 or self._inbox.stopping:
             return
         awake = [input.frontier for input in live if not input.idle]

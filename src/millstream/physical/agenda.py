@@ -21,6 +21,7 @@ import numpy as np
 
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Ints, Mask, State
+from millstream.physical.kernels.looks import ascends, greatest, least
 
 _FEW = 256  # events
 
@@ -161,8 +162,9 @@ class Calendar(Agenda):
         length = len(times)
         if not length:
             return
-        if not len(self._queue) or times.min() >= self._queued:
-            if length > 1 and (times[1:] < times[:-1]).any():
+        first = least(times)
+        if not len(self._queue) or first >= self._queued:
+            if not ascends(times):
                 order = np.argsort(times, kind="stable")
                 times, words = times[order], [word[order] for word in words]
             self._queue.add(times, words)
@@ -171,7 +173,7 @@ class Calendar(Agenda):
         if self._arrivals >= _FEW:
             self._overdue.append(self._arrivals_due(self._passed))
         self._arrived.append(np.array([times, *words]))
-        self._first_arrived = min(self._first_arrived, int(times.min()))
+        self._first_arrived = min(self._first_arrived, first)
         self._arrivals += length
         self._length += length
 
@@ -186,7 +188,7 @@ class Calendar(Agenda):
                 self._place(left)
             else:
                 self._arrived, self._arrivals = [left], left.shape[1]
-                self._first_arrived = int(left[0].min())
+                self._first_arrived = least(left[0])
         self._looked_at += events.shape[1]
         return events
 
@@ -205,7 +207,7 @@ class Calendar(Agenda):
 
     def _place_ahead(self, events: Ints) -> None:
         times = events[0]
-        first, last = int(times.min()), int(times.max())
+        first, last = least(times), greatest(times)
         self._first = min(self._first, first)
         self._widen(first, last)
         numbers = times // self._width
@@ -255,7 +257,7 @@ class Calendar(Agenda):
         if not taken:
             return self._nothing
         events = _joined(taken)
-        if (events[0, 1:] >= events[0, :-1]).all():
+        if ascends(events[0]):
             return events
         return events[:, np.argsort(events[0], kind="stable")]
 
@@ -273,7 +275,7 @@ class Calendar(Agenda):
                     self._open(left, (last + 1) * self._width)
                 elif left.shape[1]:
                     self._partitions[number] = [left]
-                    first = int(left[0].min())
+                    first = least(left[0])
             taken.append(events)
         self._first = max(first, min(self._partitions, default=INFINITY) * self._width)
         return taken

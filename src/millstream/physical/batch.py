@@ -30,6 +30,13 @@ State: TypeAlias = dict[str, Any]  # of NumPy and Arrow arrays, plain values, an
 
 NEVER = -(2**63)  # the frontier before anything is known
 
+_ONES = np.ones(1 << 16, np.int64)  # shared by batches: no operator writes to what it is given
+
+
+def ones(length: int) -> Ints:
+    """The weights of elements that are there once."""
+    return _ONES[:length] if length <= len(_ONES) else np.ones(length, np.int64)
+
 
 class Gatherable(Protocol):
     """Where a column's rows come from: an Arrow array, or a column of an operator's state."""
@@ -165,8 +172,9 @@ class Batch:
 
     def where(self, mask: Mask) -> Batch:
         """The elements for which the mask holds; itself if it holds for all."""
-        index = positions(mask)
-        return self if len(index) == len(mask) else self.take(index)
+        if np.count_nonzero(mask) == len(mask):
+            return self
+        return self.take(positions(mask))
 
     def head(self, count: int) -> Batch:
         """The first elements, without a copy."""

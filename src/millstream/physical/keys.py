@@ -165,6 +165,7 @@ class KeySpace:
         self._unknown = frozenset(unknown)
         self.count = 0
         self._words = [Words(type) for type in types]
+        self._has_pools = any(True for words in self._words for _ in words.pools())
         self._tells_null = [False] * len(types)
         self._keys = np.zeros((sum(w.width for w in self._words), 64), np.int64)
         self._table = np.zeros(128, np.int32)
@@ -282,6 +283,8 @@ class KeySpace:
         return self._known() > self._kept + self._kept // 2 + 1024
 
     def _known(self) -> int:
+        if not self._has_pools:
+            return self.count
         pools = (pool.count for words in self._words for pool in words.pools())
         return max([self.count, *pools])
 

@@ -16,6 +16,7 @@ import numpy as np
 from millstream.physical.arrays import larger, of_int64, view
 from millstream.physical.batch import Batch, Columns, Ints, State
 from millstream.physical.kernels.count_window import slide_window, slide_windows
+from millstream.physical.kernels.looks import all_ones, climbs
 from millstream.physical.kernels.steps import instants_by_key, order_by_key
 from millstream.physical.ordering import one_by_one
 from millstream.physical.slots import Slots
@@ -50,16 +51,39 @@ class LastRows:
         self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int
     ) -> Steps | Exchanges:
         """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
-        packed = self._packed(code, batch, words) if len(batch) else batch
-        parts = [
-            one_by_one(part, part.columns[self._width :]) for part in self._waiting.passed(packed)
-        ]
+        going = self._in_turn(batch)
+        if going:
+            waited = self._waiting.emptied()
+            self._add_from(going, code, batch, words)
+        else:
+            packed = self._packed(code, batch, words) if len(batch) else batch
+            waited = self._waiting.passed(packed)
+        waited = [one_by_one(part, part.columns[self._width :]) for part in waited]
+        times = [part.start for part in waited]
+        parts = [[view(column) for column in part.columns[: self._width]] for part in waited]
+        if going:
+            times.append(batch.start[:going])
+            parts.append([word[:going] for word in (code, *words)])
         if not parts:
             return self._nothing
-        times = np.concatenate([part.start for part in parts])
-        self.touched += len(times)
-        told = [[view(column) for column in part.columns[: self._width]] for part in parts]
-        return self._queues.slide(times, told, keys)
+        joined = times[0] if len(times) == 1 else np.concatenate(times)
+        self.touched += len(joined)
+        return self._queues.slide(joined, parts, keys)
+
+    def _in_turn(self, batch: Batch) -> int:
+        """How many rows go on as they stand, after all that wait: as a rule all but the last."""
+        start = batch.start
+        if not len(start) or self._waiting.latest >= start[0]:
+            return 0
+        if not climbs(start) or not all_ones(batch.weight):
+            return 0
+        return int(start.searchsorted(batch.frontier))
+
+    def _add_from(self, first: int, code: Ints, batch: Batch, words: Sequence[Ints]) -> None:
+        """Let the rows from one on wait."""
+        if first < len(batch):
+            rest = batch.take(np.arange(first, len(batch)))
+            self.add(code[first:], rest, [word[first:] for word in words])
 
     def _packed(self, code: Ints, batch: Batch, words: Sequence[Ints]) -> Batch:
         own = Columns.of(map(of_int64, (code, *words)))
@@ -150,7 +174,7 @@ class _OneQueue(_Queues):
                 row[begin:end] = word
         self._count = min(held + len(times), self._rows)
         self._first = end - self._count
-        if held == self._rows and (times[1:] > times[:-1]).all():
+        if held == self._rows and climbs(times):
             came = self._words[:, first + held : end]
             return Exchanges(times, list(came), list(self._words[:, first : end - held]))
         place, time, delta, bounds = slide_window(times, first, held, self._rows)

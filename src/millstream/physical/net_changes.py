@@ -14,16 +14,20 @@ import pyarrow as pa
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.kernels.looks import ascends, greatest, least
 from millstream.physical.kernels.net_changes import net_changes
 from millstream.physical.key_rows import KeyRows
 from millstream.physical.keys import KeySpace
 from millstream.physical.timeline import Timeline
+from millstream.physical.waiting import by_start
 
 
 class NetChanges:
-    """`ordered`: elements come in order of start and of end."""
+    """`ordered`: elements come in order of start and of end. `net`: no row that starts at an
+    instant is equal to another one that does."""
 
-    def __init__(self, types: Sequence[pa.DataType], ordered: bool) -> None:
+    def __init__(self, types: Sequence[pa.DataType], ordered: bool, net: bool = False) -> None:
+        self._is_net = net
         self._keys = KeySpace(types)  # of the events that lie ahead
         self._rows = KeyRows(self._keys)
         self._timeline = Timeline([ordered])
@@ -66,11 +70,14 @@ class NetChanges:
 
     def _passed(self, batch: Batch, floor: int) -> tuple[Columns, Ints, Ints]:
         """Of elements that the frontier has passed, nothing needs to be kept."""
+        if self._is_net and least(batch.start) >= floor:
+            batch = by_start(batch)
+            return batch.columns, batch.start, batch.weight
         if self._alike.is_stale:
             self._alike.keep(np.empty(0, np.int64))
         codes = self._alike.encode(batch.columns, len(batch))
         times, weight, columns = np.maximum(batch.start, floor), batch.weight, batch.columns
-        if (times[1:] < times[:-1]).any():
+        if not ascends(times):
             order = times.argsort(kind="stable")
             codes, times, weight = codes[order], times[order], weight[order]
             columns = columns.take(order)
@@ -113,4 +120,4 @@ def _has_passed(batch: Batch) -> bool:
     """Whether all elements start before the frontier and never end."""
     if not len(batch):
         return False
-    return bool(batch.start.max() < batch.frontier and batch.end.min() == INFINITY)
+    return greatest(batch.start) < batch.frontier and least(batch.end) == INFINITY

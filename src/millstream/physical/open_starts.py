@@ -14,6 +14,7 @@ from numba import njit
 
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import Ints
+from millstream.physical.kernels.looks import least
 
 
 class OpenStarts:
@@ -29,7 +30,11 @@ class OpenStarts:
         return 2 * self._starts.nbytes
 
     def add(self, starts: Ints, counts: Ints) -> None:
-        if len(starts) and self._tail > self._head and starts.min() <= self._starts[self._tail - 1]:
+        if (
+            len(starts)
+            and self._tail > self._head
+            and least(starts) <= self._starts[self._tail - 1]
+        ):
             live = slice(self._head, self._tail)
             starts = np.concatenate([self._starts[live], starts])
             counts = np.concatenate([self._counts[live], counts])

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from millstream.physical.arrays import int64, is_plain, validity, view
 from millstream.physical.batch import Batch, Ints
+from millstream.physical.kernels.looks import all_ones, climbs
 from millstream.values import order_key, to_plain
 
 
@@ -59,7 +60,7 @@ def _float_order(array: pa.Array) -> Ints:
 
 def sorted_rows(times: Ints, columns: Sequence[pa.Array]) -> Ints | None:
     """The rows in order of time, then of the columns; None if they are."""
-    if (times[1:] > times[:-1]).all():
+    if climbs(times):
         return None
     words = [times, *(word for column in columns for word in order_words(column))]
     if _is_sorted(words):
@@ -71,7 +72,7 @@ def one_by_one(batch: Batch, columns: Sequence[pa.Array]) -> Batch:
     """Every row as often as it comes, in order of start, then of the columns."""
     order = sorted_rows(batch.start, columns)
     batch = batch if order is None else batch.take(order)
-    if (batch.weight != 1).any():
+    if not all_ones(batch.weight):
         batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
     return batch
 

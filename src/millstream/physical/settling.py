@@ -7,6 +7,7 @@ import numpy as np
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Ints, State
+from millstream.physical.kernels.looks import greatest
 from millstream.physical.kernels.pieces import COUNT, FOLLOWING, SINCE, WIDTH, settle_levels
 from millstream.physical.open_starts import OpenStarts
 
@@ -39,7 +40,7 @@ class Pieces:
         if not len(codes):
             nothing = np.empty(0, np.int64)
             return nothing, nothing, nothing, nothing
-        self._make_room(int(codes.max()) + 1, len(codes))
+        self._make_room(greatest(codes) + 1, len(codes))
         code, start, end, weight, self._free, self._open = settle_levels(
             codes, times, changes, self._last, self._pieces, self._free, self._open
         )

@@ -19,6 +19,7 @@ from millstream.logical.time import INFINITY
 from millstream.physical.agenda import Agenda, Calendar, Queue
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints, State
+from millstream.physical.kernels.looks import ascends, greatest, least
 from millstream.physical.kernels.steps import instants, ordered_steps
 
 
@@ -91,10 +92,11 @@ class Sweep:
         if not len(code):
             return
         self._starts.add(batch.start, [code, batch.weight, *words])
-        finite = (batch.end < INFINITY).nonzero()[0]
-        if len(finite) == len(code):
+        if greatest(batch.end) < INFINITY:
             self._ends.add(batch.end, [code, -batch.weight, *words])
-        elif len(finite):
+            return
+        finite = (batch.end < INFINITY).nonzero()[0]
+        if len(finite):
             kept = [code[finite], -batch.weight[finite], *(word[finite] for word in words)]
             self._ends.add(batch.end[finite], kept)
 
@@ -148,6 +150,6 @@ class Sweep:
 def _is_over(batch: Batch) -> bool:
     """Whether all events are before the frontier, in order of time: there are no ends."""
     start = batch.start
-    if not len(start) or start[-1] >= batch.frontier or batch.end.min() < INFINITY:
+    if not len(start) or start[-1] >= batch.frontier or least(batch.end) < INFINITY:
         return False
-    return bool((start[1:] >= start[:-1]).all())
+    return ascends(start)

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from millstream.physical.batch import Batch, Columns, State, merged
+from millstream.physical.batch import NEVER, Batch, Columns, State, merged
+from millstream.physical.kernels.looks import ascends
 
 _FEW = 1 << 10  # elements: batches of fewer are put together
 
@@ -22,6 +23,11 @@ class Waiting:
         return sum(map(len, self.batches))
 
     @property
+    def latest(self) -> int:
+        """The start of the last one."""
+        return max((int(batch.start[-1]) for batch in self.batches), default=NEVER)
+
+    @property
     def nbytes(self) -> int:
         arrays = (array for batch in self.batches for array in batch.columns)
         return 24 * len(self) + sum(int(array.nbytes) for array in arrays)
@@ -32,7 +38,7 @@ class Waiting:
             return
         if self.batches and len(self.batches[-1]) < _FEW:
             batch = merged([self.batches.pop(), batch])
-        self.batches.append(_by_start(batch).gathered())
+        self.batches.append(by_start(batch).gathered())
 
     def released(self, batch: Batch) -> Batch:
         """What starts before the frontier of the batch, in order of start; the rest waits."""
@@ -44,14 +50,17 @@ class Waiting:
         parts = [_before(part, frontier) for part in self.batches if part.start[0] < frontier]
         rest = (_since(part, frontier) for part in self.batches)
         self.batches = [part for part in rest if len(part)]
-        batch = _by_start(batch)
+        batch = by_start(batch)
         going = _before(batch, frontier)
         if len(going) < len(batch):
             self.add(batch.take(np.arange(len(going), len(batch))))
         parts += [going] if len(going) else []
-        if all(part.start[-1] < after.start[0] for part, after in pairwise(parts)):
-            return parts
-        return [_by_start(merged(parts))]
+        return _one_after_the_other(parts)
+
+    def emptied(self) -> list[Batch]:
+        """All of it, in parts as above."""
+        parts, self.batches = self.batches, []
+        return _one_after_the_other(parts)
 
     def save(self) -> State:
         if not self.batches:
@@ -67,21 +76,27 @@ class Waiting:
             self.add(Batch.of(*state["batch"]))
 
 
-def _by_start(batch: Batch) -> Batch:
+def _one_after_the_other(parts: list[Batch]) -> list[Batch]:
+    if all(part.start[-1] < after.start[0] for part, after in pairwise(parts)):
+        return parts
+    return [by_start(merged(parts))]
+
+
+def by_start(batch: Batch) -> Batch:
+    """The elements in order of start; those of one instant as they stand."""
     start = batch.start
-    in_order = (start[1:] >= start[:-1]).all()
-    return batch if in_order else batch.take(np.argsort(start, kind="stable"))
+    return batch if ascends(start) else batch.take(np.argsort(start, kind="stable"))
 
 
 def _before(batch: Batch, frontier: int) -> Batch:
     """What starts before the frontier, of a batch in order of start."""
-    count = int(np.searchsorted(batch.start, frontier))
+    count = int(batch.start.searchsorted(frontier))
     return batch if count == len(batch) else batch.head(count)
 
 
 def _since(batch: Batch, frontier: int) -> Batch:
     """The rest, without a copy; all columns have been read."""
-    count = int(np.searchsorted(batch.start, frontier))
+    count = int(batch.start.searchsorted(frontier))
     if not count:
         return batch
     columns = Columns.of(array.slice(count) for array in batch.columns)

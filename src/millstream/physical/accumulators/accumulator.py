@@ -23,11 +23,17 @@ from millstream.physical.batch import Ints, Mask, State
 
 @dataclass(slots=True)
 class Answer:
-    """The values after each segment; NULL, with a message, where the aggregate failed."""
+    """The values after each segment; NULL, with a message, where the aggregate failed. `with_first`
+    has the value before the first segment in front of them, where that is known."""
 
     values: pa.Array
     failed: Mask | None = None
     messages: dict[int, str] = field(default_factory=dict)
+    with_first: pa.Array | None = None
+
+    @staticmethod
+    def after_the_first(values: pa.Array) -> Answer:
+        return Answer(values.slice(1), with_first=values)
 
 
 class Accumulator(ABC):

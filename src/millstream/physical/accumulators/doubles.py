@@ -134,7 +134,7 @@ class DoubleSum(DoubleState):
         bits, valid = _exchange_doubles(
             came[0], went[0], self._counters.rows, digits.limbs, digits.low, self._average
         )
-        return Answer(of_view(bits, DOUBLE, valid))
+        return Answer.after_the_first(of_view(bits, DOUBLE, valid))
 
 
 @njit(cache=True)
@@ -203,23 +203,23 @@ def _sum_doubles(
 def _exchange_doubles(
     came: Ints, went: Ints, counters: Ints, limbs: Ints, low: int, average: bool
 ) -> tuple[Ints, Mask]:
-    """As `_sum_doubles`, of group 0: in each segment one row comes and one goes. Written out, since
-    every array that is handed on to a function counts its references: that would take most of the
-    time."""
-    bits = np.zeros(len(came), np.int64)
+    """As `_sum_doubles`, of group 0: before the first segment, and after each, in which one row
+    comes and one goes. Written out, since every array that is handed on to a function counts its
+    references: that would take most of the time."""
+    bits = np.zeros(len(came) + 1, np.int64)
     doubles = bits.view(np.float64)
-    valid = np.zeros(len(came), np.bool_)
+    valid = np.zeros(len(came) + 1, np.bool_)
     digits = np.zeros(limbs.shape[1] + 1, np.int64)
     count = counters[0, COUNT]
-    for j in range(len(came)):
-        word = came[j]
+    for j in range(len(came) + 1):
+        word = came[j - 1] if j else ABSENT
         if word != ABSENT:
             count += 1
             if not exact.is_finite(word):
                 count_special(counters, 0, word, 1)
             elif word != 0:
                 exact.add_double(limbs, 0, low, word, 1)
-        word = went[j]
+        word = went[j - 1] if j else ABSENT
         if word != ABSENT:
             count -= 1
             if not exact.is_finite(word):

@@ -88,6 +88,29 @@ def exchange_integers(
 
 
 @njit(cache=True)
+def exchange_words(
+    came: Ints, came_flag: Ints, went: Ints, went_flag: Ints, checked: bool, sums: Ints
+) -> tuple[Ints, bool]:
+    """The sum before the first exchange and after each, where all rows count and one word is always
+    enough; False where that is not so: then nothing has changed."""
+    totals = np.empty(len(came) + 1, np.int64)
+    low = sums[0, 0]
+    totals[0] = low
+    wrong = sums[0, 2] <= 0 or sums[0, 1] != low >> 63
+    for j in range(len(came)):
+        if checked:
+            wrong |= came_flag[j] == ABSENT or went_flag[j] == ABSENT
+        more = low + came[j]
+        less = more - went[j]
+        wrong |= ((low ^ more) & (came[j] ^ more)) | ((more ^ went[j]) & (more ^ less)) < 0
+        low = less
+        totals[j + 1] = low
+    if not wrong:
+        sums[0, 0], sums[0, 1] = low, low >> 63
+    return totals, not wrong
+
+
+@njit(cache=True)
 def mean_half_up(lows: Ints, highs: Ints, counts: Ints, scale: int, most: int) -> tuple[Ints, Mask]:
     """sum * scale / count, halves away from zero, and whether that was possible in one word:
     the sum must not be larger than `most`, which times scale is at most 2**62."""

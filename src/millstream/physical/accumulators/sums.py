@@ -14,7 +14,12 @@ from millstream.logical.expressions import AggregateCall
 from millstream.logical.functions import EvaluationError
 from millstream.logical.functions.casts import EXACT, fit_decimal
 from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
-from millstream.physical.accumulators.integers import exchange_integers, mean_half_up, sum_integers
+from millstream.physical.accumulators.integers import (
+    exchange_integers,
+    exchange_words,
+    mean_half_up,
+    sum_integers,
+)
 from millstream.physical.accumulators.words import (
     ABSENT,
     WORD_DIGITS,
@@ -25,6 +30,7 @@ from millstream.physical.accumulators.words import (
     may_be_absent,
     missing,
 )
+from millstream.physical.arrays import of_view
 from millstream.physical.batch import Ints, Mask, State
 from millstream.types import BIGINT, INTERVAL, sql_name
 from millstream.values import to_arrow
@@ -78,9 +84,12 @@ class ExactSum(Accumulator):
             return super().exchange(came, went, length)
         came_flag, checked = self._layout.flags(came)
         went_flag, _ = self._layout.flags(went)
-        sums = exchange_integers(
-            came[0], came_flag, went[0], went_flag, checked, self._tables[0].rows
-        )
+        events = came[0], came_flag, went[0], went_flag, checked, self._tables[0].rows
+        if self._result in (BIGINT, INTERVAL) and not self._average:
+            totals, enough = exchange_words(*events)
+            if enough:
+                return Answer.after_the_first(of_view(totals, self._result))
+        sums = exchange_integers(*events)
         return self._answer(sums[2], _Sums(*sums))
 
     def _answer(self, counts: Ints, sums: _Sums) -> Answer:

@@ -30,6 +30,7 @@ from millstream.physical.kernels.calendar import (
     schedule,
     take_places,
 )
+from millstream.physical.kernels.looks import greatest, least
 from millstream.physical.keys import KeySpace
 
 
@@ -145,8 +146,8 @@ class Calendar(Area):
         """End what the negative elements of a batch retract; gives how much found nothing."""
         left = -batch.weight
         split_from = np.empty(2 * len(batch), np.int64)
-        self._by_key.know(int(codes.max()) + 1)
-        self._by_row.know(int(rows.max()) + 1)
+        self._by_key.know(greatest(codes) + 1)
+        self._by_row.know(greatest(rows) + 1)
         self._free, added, touched, splits = close_elements(
             rows, codes, batch.start, batch.end, left, self._width, self._free,
             self._start, self._end, self._weight, self._by_key.code, self._by_row.code,
@@ -190,8 +191,8 @@ class Calendar(Area):
         finite = ends[ends < INFINITY]
         if not len(finite):
             return
-        self._first_end = min(self._first_end, int(finite.min()))
-        last, first = int(finite.max()), max(self._expired, self._first_end)
+        self._first_end = min(self._first_end, least(finite))
+        last, first = greatest(finite), max(self._expired, self._first_end)
         width = self._width
         while (last - first) // width >= len(self._due) - 1:
             width *= 2

@@ -14,6 +14,7 @@ import pyarrow as pa
 from millstream.physical.areas.area import Area, Probing, newest_renumbered
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Batch, Ints
+from millstream.physical.kernels.looks import greatest
 from millstream.physical.kernels.ring import (
     WIDTH,
     append,
@@ -51,7 +52,7 @@ class Ring(Area):
         self._tidy()
         if len(self) + count > len(self._elements):
             self._grow(count)
-        self._know(int(codes.max()) + 1)
+        self._know(greatest(codes) + 1)
         self._store.put(self._places(self._stop, count), batch.columns)
         self._append(codes, batch.start, batch.end, batch.weight)
         self._stop += count

@@ -16,7 +16,7 @@ algorithm 3 (our reading: the row of an emptied group is retracted).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,7 @@ from millstream.logical.plan import Named, Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.accumulators import Answer
 from millstream.physical.arrays import gather, larger
-from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State, ones
 from millstream.physical.calls import Calls, empty_value
 from millstream.physical.evaluation import Evaluation
 from millstream.physical.kernels.positions import positions
@@ -168,7 +168,8 @@ class AggregateOperator(Operator):
             return batch, batch.start, ()
         values, batch = self._values.kept(batch)
         if self._node.last is not None:
-            batch = replace(batch, columns=values[self._ordering])
+            order = values[self._ordering]
+            batch = Batch(order, batch.start, batch.end, batch.weight, batch.frontier)
         known, width = self._keys.count, len(self._key_types)
         codes = self._keys.encode(values[:width], len(batch))
         if self._keys.count > known:
@@ -232,7 +233,7 @@ class AggregateOperator(Operator):
             group, row, start, end = ended_rows(*told, self._since)
             if self._starts is not None:
                 self._starts.change(steps.step_time[changed & has_row], start)
-            weight = np.ones(len(group), np.int64)
+            weight = ones(len(group))
         else:
             group, row, start, weight = signed_rows(*told, has_row)
             end = np.full(len(group), INFINITY)
@@ -241,32 +242,39 @@ class AggregateOperator(Operator):
 
     def _of_the_only_group(self, times: Ints, answers: Sequence[Answer]) -> Batch:
         """Without keys rows follow each other: row i is the one before step i."""
-        codes = np.zeros(len(times), np.int64)
-        has_row = self._succeeds(np.ones(len(times), np.bool_), codes, answers)
-        had_row = np.append(self._present[0], has_row[:-1])
-        changed, both = had_row != has_row, had_row & has_row
-        columns = []
-        first = codes[:1]
-        for answer, stored in zip(answers, self._answer.rows(first), strict=True):
-            column = pa.concat_arrays([stored, answer.values])
-            changed |= both & differs(column, slice(1, None), slice(len(times)))
-            columns.append(column)
-        self._answer.put(first, [answer.values[-1:] for answer in answers])
-        self._present[0] = has_row[-1]
-        at = positions(changed)
-        if len(at) < len(times):
+        length = len(times)
+        first = np.zeros(1, np.int64)
+        columns = [
+            pa.concat_arrays([store.take(first), answer.values])
+            if answer.with_first is None
+            else answer.with_first
+            for answer, store in zip(answers, self._answer.columns, strict=True)
+        ]
+        self._answer.put(first, [answer.values.slice(length - 1) for answer in answers])
+        changed = np.zeros(length, np.bool_)
+        for column in columns:
+            changed |= differs(column, slice(1, None), slice(length))
+        had_row = has_row = np.ones(length, np.bool_)
+        if not self._present[0] or any(answer.failed is not None for answer in answers):
+            has_row = self._succeeds(has_row, np.zeros(length, np.int64), answers)
+            had_row = np.append(self._present[0], has_row[:-1])
+            changed = (had_row != has_row) | (changed & had_row & has_row)
+            self._present[0] = has_row[-1]
+        at = None if np.count_nonzero(changed) == length else positions(changed)
+        if at is not None:
             had_row, has_row, times = had_row[at], has_row[at], times[at]
         if self._node.form is Form.INTERVALS:
-            start = np.append(self._since[0], times)
+            start = np.concatenate([self._since[:1], times])
             self._since[0] = start[-1]
-            start, end, weight, shown = start[:-1], times, np.ones(len(at), np.int64), had_row
+            start, end, weight, shown = start[:-1], times, ones(len(times)), had_row
             if self._starts is not None:
                 self._starts.change(times[has_row], start[had_row])
-            if len(at) == len(changed):  # then they lie there as they are
-                values = Columns.of(column.slice(0, len(at)) for column in columns)
+            if at is None:  # then they lie there as they are
+                values = Columns.of(column.slice(0, length) for column in columns)
             else:
                 values = Columns.gathered(columns, at)
         else:
+            at = np.arange(length) if at is None else at
             row, start = np.stack([at, at + 1], axis=1).ravel(), np.repeat(times, 2)
             end, weight = np.full(len(row), INFINITY), np.tile(np.array([-1, 1]), len(at))
             shown = np.stack([had_row, has_row], axis=1).ravel()

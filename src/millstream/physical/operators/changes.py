@@ -15,11 +15,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
+from millstream import types
+from millstream.logical.expressions import AggregateCall, Column
+from millstream.logical.plan import Named
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.net_changes import NetChanges
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.operators.aggregate import Aggregate
+from millstream.physical.operators.map import Map
+from millstream.physical.operators.pointwise import Form
 
 
 @dataclass(frozen=True)
@@ -38,10 +45,37 @@ class Changes(PhysicalPlan):
         return ChangesOperator(self, context)
 
 
+def _is_net(plan: PhysicalPlan) -> bool:
+    """Whether all rows of an instant differ, and change by something: groups that are told by their
+    keys do, where a new row that equals the old one has the same bits."""
+    if isinstance(plan, Map):
+        outputs = [output.expression for output in plan.outputs]
+        kept = {output.key for output in outputs if isinstance(output, Column)}
+        below = plan.input
+        chosen = len(kept) == len(outputs)
+    else:
+        kept, below, chosen = {field.key for field in plan.schema}, plan, True
+    if not (chosen and isinstance(below, Aggregate) and below.keys):
+        return False
+    told = kept.issuperset(key.field.key for key in below.keys)
+    return told and below.form is Form.SIGNED and all(map(_has_one_form, below.aggregates))
+
+
+def _has_one_form(aggregate: Named) -> bool:
+    """Whether values that are equal are so bit for bit: there may be two zeros, and several NaN."""
+    call = aggregate.expression
+    if types.is_floating(call.type):
+        assert isinstance(call, AggregateCall)
+        one = call.function in ("sum", "min", "max") and not call.distinct
+        return one and call.type == types.DOUBLE
+    return not pa.types.is_nested(call.type)
+
+
 class ChangesOperator(Operator):
     def __init__(self, node: Changes, context: Context) -> None:
         self._context = context
-        self._net = NetChanges(node.types, ordered=node.input.pattern is Pattern.WEAKEST)
+        ordered = node.input.pattern is Pattern.WEAKEST
+        self._net = NetChanges(node.types, ordered, net=_is_net(node.input))
         self._nothing = Batch.empty(node.types, NEVER)
         self._frontier = NEVER
 

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from millstream.physical.arrays import larger
-from millstream.physical.batch import NEVER, Batch, Ints, State
+from millstream.physical.batch import NEVER, Batch, Ints, State, ones
 from millstream.physical.kernels.extension import extend
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
@@ -62,7 +62,7 @@ class DistinctOperator(Operator):
         self._make_room()
         added, start = extend(codes, batch.start, batch.end, self._largest)
         extended = batch.take(added)
-        extended.start, extended.weight = start, np.ones(len(added), np.int64)
+        extended.start, extended.weight = start, ones(len(added))
         return [extended]
 
     def _make_room(self) -> None:

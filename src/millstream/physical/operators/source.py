@@ -17,6 +17,7 @@ from functools import cached_property
 from millstream.logical.plan import Lifetime, Schema
 from millstream.logical.time import ALWAYS, INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
+from millstream.physical.kernels.looks import least
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 
@@ -50,12 +51,12 @@ class Source(PhysicalPlan):
         return Pattern.WEAKEST if self.ordered else Pattern.WEAK
 
     def open(self, context: Context) -> Operator:
-        return SourceOperator(context, self.begins)
+        return SourceOperator(context, self.begins, self.pattern is Pattern.WEAKEST)
 
 
 def first_start(starts: Ints) -> int:
     """The earliest instant at which something came; what has been there since ever did not come."""
-    first = int(starts.min())
+    first = least(starts)
     return first if first > ALWAYS else int(starts[starts > ALWAYS].min(initial=INFINITY))
 
 
@@ -65,16 +66,18 @@ def sources_of(plan: PhysicalPlan) -> list[Source]:
 
 
 class SourceOperator(Operator):
-    def __init__(self, context: Context, begins: bool) -> None:
+    def __init__(self, context: Context, begins: bool, ordered: bool) -> None:
         self._context = context
         self._begins = begins
+        self._ordered = ordered
         self._number = len(context.sources)
         context.sources.append(NEVER)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         context = self._context
         if len(batch) and self._begins:
-            context.beginning = min(context.beginning, first_start(batch.start))
+            starts = batch.start[:1] if self._ordered else batch.start
+            context.beginning = min(context.beginning, first_start(starts))
         context.sources[self._number] = max(context.sources[self._number], batch.frontier)
         return [batch]
 

@@ -1,0 +1,56 @@
+"""One look at an array: for what NumPy would make another array first, or call some functions.
+
+A kernel takes a fifth of a microsecond for a few values; `values.min()` takes one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True)
+def least(values: Ints) -> int:
+    """Of none, the largest number there is."""
+    found = 2**63 - 1
+    for value in values:
+        found = min(found, value)
+    return found
+
+
+@njit(cache=True)
+def greatest(values: Ints) -> int:
+    """Of none, the smallest number there is."""
+    found = -(2**63)
+    for value in values:
+        found = max(found, value)
+    return found
+
+
+@njit(cache=True)
+def ascends(values: Ints) -> bool:
+    """Whether none is less than the one before."""
+    down = 0
+    for i in range(1, len(values)):
+        down += values[i] < values[i - 1]
+    return down == 0
+
+
+@njit(cache=True)
+def climbs(values: Ints) -> bool:
+    """Whether each is greater than the one before."""
+    stays = 0
+    for i in range(1, len(values)):
+        stays += values[i] <= values[i - 1]
+    return stays == 0
+
+
+@njit(cache=True)
+def all_ones(values: Ints) -> bool:
+    others = 0
+    for i in range(len(values)):
+        others += values[i] != 1
+    return others == 0
