@@ -80,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("workload", nargs="*", help=f"all by default, of {there}")
     parser.add_argument("--size", type=float, default=1.0, help="of the data, 1 by default")
     parser.add_argument("--quick", action="store_true", help="little data, shorter windows")
-    parser.add_argument("--repeat", type=int, default=3, help="the median of so many counts")
+    parser.add_argument(
+        "--repeat", type=int, help="the median of so many counts; by default of 3 to 15"
+    )
     parser.add_argument(
         "--contender", action="append", default=[], help="only this one; repeatable"
     )

@@ -1,8 +1,9 @@
 """Who takes part, how they are timed, and whether they gave the same answer.
 
 All contenders of a workload are timed in one run, in turn, so that whatever else the machine does
-disturbs them alike; what counts is the median, after a first run that does not count. Loading data
-into a peer's own tables is not timed, nor is turning its answer into Arrow for the comparison.
+disturbs them alike; what counts is the median, after a first run that does not count. Of short runs
+there are more. Loading data into a peer's own tables is not timed, nor is turning its answer into
+Arrow for the comparison.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import gc
 import importlib
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -26,6 +27,9 @@ from benchmarks.workloads import Workload
 # A module with `run(workload) -> pa.Table`: the columns that the workload names, valid_from and
 # valid_to, of the whole of `workload.batches()`. All of it is timed.
 MILLSTREAM = "benchmarks.contenders.millstream"
+
+SECONDS = 5.0  # for which runs are repeated
+LEAST_ROUNDS, MOST_ROUNDS = 3, 15
 
 
 class Contender(Protocol):
@@ -116,9 +120,13 @@ class _Run:
 
 
 def measure(
-    workload: Workload, who: Sequence[Contender], *, repeat: int = 3, all_forms: bool = False
+    workload: Workload,
+    who: Sequence[Contender],
+    *,
+    repeat: int | None = None,
+    all_forms: bool = False,
 ) -> Outcome:
-    """Time every contender `repeat` times, and compare the answers."""
+    """Time every contender `repeat` times, or for some seconds, and compare the answers."""
     runs: list[_Run] = []
     for contender in who:
         share = workload if contender.SHARE == 1 else workload.share(contender.SHARE)
@@ -129,12 +137,20 @@ def measure(
     for run in runs:
         _time(run)
         run.entry.seconds.clear()  # code was compiled, and memory asked for
-    for _ in range(repeat):
+    for _ in _rounds() if repeat is None else range(repeat):
         for run in runs:
             _time(run)
     _compare(runs)
     absent = [c.NAME for c in who if not any(run.contender is c for run in runs)]
     return Outcome(workload, [run.entry for run in runs], absent)
+
+
+def _rounds() -> Iterator[int]:
+    began = time.perf_counter()
+    for number in range(MOST_ROUNDS):
+        if number >= LEAST_ROUNDS and time.perf_counter() - began >= SECONDS:
+            return
+        yield number
 
 
 def _time(run: _Run) -> None:

@@ -61,10 +61,9 @@ def in_order(batch: Batch) -> Batch:
     return batch.take(np.lexsort(words[::-1]))
 
 
-def cropped(batch: Batch, beginning: int, frontier: int = NEVER) -> Batch:
-    """Without what lies before time begins: tables may have rows there. There is nothing to look
-    for in what comes after the frontier has passed the beginning."""
-    if frontier >= beginning or least(batch.start) >= beginning:
+def cropped(batch: Batch, beginning: int) -> Batch:
+    """Without what lies before time begins: tables may have rows there."""
+    if least(batch.start) >= beginning:
         return batch
     batch = batch.where(batch.end > beginning)
     return batch.timed(np.maximum(batch.start, beginning), batch.end)

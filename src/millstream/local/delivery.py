@@ -67,8 +67,7 @@ class Delivery:
         self._context = context
         self._gathered: list[Batch] = []
         self._early: list[Batch] = []
-        self._passed = NEVER  # the frontier of what was gathered
-        self._frontier = NEVER  # and of what was given
+        self._frontier = NEVER
 
     def gather(self, batch: Batch) -> None:
         """Take what the root gives. It is read now: its columns may refer to state."""
@@ -77,10 +76,10 @@ class Delivery:
             if early.any():
                 self._early.append(batch.where(early).gathered())
                 batch = batch.where(~early)
-        self._take(answers.cropped(batch, self._context.beginning, self._passed))
-        self._passed = max(self._passed, batch.frontier)
+        self._take(batch)
 
     def _take(self, batch: Batch) -> None:
+        batch = answers.cropped(batch, self._context.beginning)
         if len(batch):
             self._gathered.append(batch.gathered())
 
@@ -89,7 +88,7 @@ class Delivery:
         if self._early and self._context.has_begun:
             early, self._early = self._early, []
             for batch in early:
-                self._take(answers.cropped(batch, self._context.beginning))
+                self._take(batch)
 
     def keep(self, horizon: int) -> None:
         """At the end of a round: keep what it gave, if anything is kept, and no longer what ended
