@@ -215,11 +215,13 @@ class _Chooser:
 
     def _lookup(self, plan: logical.Join) -> PhysicalPlan | None:
         """A join of rows that live one instant with what may be retracted, or with a relation, as
-        lookups at that instant."""
+        lookups at that instant. Where all ends are elements, so are those of what is found."""
         if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
             return None
         left, right = self.node(plan.left), self.node(plan.right)
-        changing = right.pattern is Pattern.STRICT or _is_relation(plan.right)
+        signed = self._choices.approach is Approach.SIGNED
+        changing = right.pattern is Pattern.STRICT and not signed
+        changing = changing or _is_relation(plan.right)
         if not changing or not _comes_by_instants(plan.left, left):
             return None
         keys, condition = join_keys(plan)
