@@ -147,3 +147,11 @@ def test_a_reason_is_given_where_orders_differ(capsys: pytest.CaptureFixture[str
         "    it is late",
         "  b < a at every window: agrees, 2.00 times; work: DIFFERS, 0.33 times",
     ]
+
+
+def test_signed_plans_are_the_papers() -> None:
+    """By hash and by loops, with joins: what is found at an instant is taken back too."""
+    for name, run in intervals_or_signs.runs_by_probing(kraemer.streams(bids=2_000)).items():
+        kinds = [type(vertex.node).__name__ for vertex in run.drive().graph.vertices]
+        assert "Join" in kinds, name
+        assert "LookupJoin" not in kinds, name
