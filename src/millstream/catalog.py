@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
 from typing import ClassVar, TypeAlias
 
 from millstream import types
@@ -60,12 +59,7 @@ class Stream:
     kind: ClassVar[str] = "stream"
 
     def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        """Found once: it is asked for with every row that is sent."""
-        return hash((self.name, self.columns, self.domain, self.time))
+        return hash(self.name)  # asked for with every row that is sent
 
     @property
     def lifetime(self) -> Lifetime:

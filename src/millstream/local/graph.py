@@ -75,7 +75,7 @@ class Graph:
         given = vertex.operator.process(port, batch)
         vertex.seconds += time.perf_counter() - began
         vertex.batches += 1
-        vertex.rows_in += len(batch.start)
+        vertex.rows_in += len(batch)
         self._give(vertex, given)
         if not self._begun and self.context.has_begun:
             self._begun = True
@@ -83,14 +83,14 @@ class Graph:
                 self._give(other, other.operator.begin())
 
     def _give(self, vertex: Vertex, given: Sequence[Batch]) -> None:
-        if len(given) > 1:
-            for out in given[:-1]:  # only the last one says how far the output has come
-                self._pass_on(vertex, out.up_to(vertex.frontier))
-        if given:
-            self._pass_on(vertex, given[-1])
+        if not given:
+            return
+        for out in given[:-1]:  # only the last one says how far the output has come
+            self._pass_on(vertex, out.up_to(vertex.frontier))
+        self._pass_on(vertex, given[-1])
 
     def _pass_on(self, vertex: Vertex, batch: Batch) -> None:
-        length = len(batch.start)
+        length = len(batch)
         if not length and batch.frontier <= vertex.frontier:
             return
         vertex.frontier = max(vertex.frontier, batch.frontier)

@@ -30,11 +30,7 @@ class OpenStarts:
         return 2 * self._starts.nbytes
 
     def add(self, starts: Ints, counts: Ints) -> None:
-        if (
-            len(starts)
-            and self._tail > self._head
-            and least(starts) <= self._starts[self._tail - 1]
-        ):
+        if self._tail > self._head and least(starts) <= self._starts[self._tail - 1]:
             live = slice(self._head, self._tail)
             starts = np.concatenate([self._starts[live], starts])
             counts = np.concatenate([self._counts[live], counts])

@@ -51,7 +51,7 @@ class Source(PhysicalPlan):
         return Pattern.WEAKEST if self.ordered else Pattern.WEAK
 
     def open(self, context: Context) -> Operator:
-        return SourceOperator(context, self.begins, self.pattern is Pattern.WEAKEST)
+        return SourceOperator(context, self.begins)
 
 
 def first_start(starts: Ints) -> int:
@@ -66,18 +66,16 @@ def sources_of(plan: PhysicalPlan) -> list[Source]:
 
 
 class SourceOperator(Operator):
-    def __init__(self, context: Context, begins: bool, ordered: bool) -> None:
+    def __init__(self, context: Context, begins: bool) -> None:
         self._context = context
         self._begins = begins
-        self._ordered = ordered
         self._number = len(context.sources)
         context.sources.append(NEVER)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         context = self._context
         if len(batch) and self._begins:
-            starts = batch.start[:1] if self._ordered else batch.start
-            context.beginning = min(context.beginning, first_start(starts))
+            context.beginning = min(context.beginning, first_start(batch.start))
         context.sources[self._number] = max(context.sources[self._number], batch.frontier)
         return [batch]
 
