@@ -43,8 +43,8 @@ def _records(table: pa.Table) -> tuple[Records, int]:
     return Records(columns, start, start + 1), int(start[-1])
 
 
-def run(prepared: Prepared) -> pa.Table:
-    """The whole answer; every batch of it becomes a table, as a sink would get it."""
+def run(prepared: Prepared) -> list[pa.Table]:
+    """Every batch of the answer as a table, as a sink would get it."""
     query, context = prepared.query, Context()
     schema, domain = query.plan.schema, query.plan.domain
     tables: list[pa.Table] = []
@@ -59,4 +59,8 @@ def run(prepared: Prepared) -> pa.Table:
         for vertex in graph.sources[stream]:
             graph.push(vertex, bounded.source_batch(vertex.node, records, 0, frontier))
     graph.bring_to(INFINITY)
+    return tables
+
+
+def answer(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables)

@@ -65,7 +65,7 @@ def test_changes_have_an_instant_and_a_sign() -> None:
         feed.heartbeat(12)
         seen.await_frontier(12)
     assert values(seen.rows(), "n", "at", "change") == [
-        (1, 1, 1), (1, 4, -1), (2, 4, 1), (1, 11, 1), (2, 11, -1),
+        (1, 1, 1), (1, 4, -1), (2, 4, 1), (2, 11, -1), (1, 11, 1),
     ]  # fmt: skip
 
 

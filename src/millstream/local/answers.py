@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
 from millstream.physical.arrays import of_int64, of_view
-from millstream.physical.batch import NEVER, Batch, Columns, Ints
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, are_ones
 from millstream.physical.instants import up
-from millstream.physical.kernels.looks import all_ones, least
+from millstream.physical.kernels.looks import least
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
 from millstream.physical.ordering import order_words
@@ -111,7 +111,7 @@ def instants_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table
 
 
 def _counted(batch: Batch) -> Batch:
-    if not all_ones(batch.weight):
+    if not are_ones(batch.weight):
         batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
     return batch
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.physical.arrays import concat, gather, no_values
+from millstream.physical.kernels.looks import all_ones
 from millstream.physical.kernels.positions import positions
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -36,6 +37,11 @@ _ONES = np.ones(1 << 16, np.int64)  # shared by batches: no operator writes to w
 def ones(length: int) -> Ints:
     """The weights of elements that are there once."""
     return _ONES[:length] if length <= len(_ONES) else np.ones(length, np.int64)
+
+
+def are_ones(weight: Ints) -> bool:
+    """Whether all elements are there once; where `ones` says so it need not be looked at."""
+    return weight.base is _ONES or all_ones(weight)
 
 
 class Gatherable(Protocol):
@@ -166,7 +172,7 @@ class Batch:
             self.columns.take(index),
             self.start[index],
             self.end[index],
-            self.weight[index],
+            ones(len(index)) if self.weight.base is _ONES else self.weight[index],
             self.frontier,
         )
 

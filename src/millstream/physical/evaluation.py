@@ -9,6 +9,7 @@ import numpy as np
 
 from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import Schema
+from millstream.physical.arrays import no_values
 from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, Mask
 from millstream.physical.expressions import Compiled, Selection, Together, compile_expression
 from millstream.physical.kernels.positions import positions
@@ -28,12 +29,15 @@ class Evaluation:
             for e in expressions
         ]
         self._together = Together(each for each in self._each if not isinstance(each, int))
+        self._nothing = Columns.of(no_values(expression.type) for expression in expressions)
 
     def over(
         self, columns: Columns, length: int, end: Ints | None = None
     ) -> tuple[Columns, Mask | None]:
         """The values, and which rows failed: their values mean nothing. Errors are noted, but not
         of rows that end before time begins."""
+        if not length:
+            return self._nothing, None
         results: list[LazyColumn] = []
         failed: Mask | None = None
         known = self._together.evaluate(columns, length)
@@ -72,6 +76,8 @@ class Condition:
     ) -> tuple[Mask, Mask | None]:
         """Where it holds: it is neither FALSE nor NULL nor failed; and which rows failed. Errors
         are noted as those of an `Evaluation`."""
+        if not length:
+            return np.empty(0, np.bool_), None
         holds, failed = self._compiled.mask(columns, length)
         if failed is None or not failed.any():
             return holds, None

@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from millstream.physical.arrays import larger, of_int64, view
-from millstream.physical.batch import Batch, Columns, Ints, State
+from millstream.physical.batch import Batch, Columns, Ints, State, are_ones
 from millstream.physical.kernels.count_window import slide_window, slide_windows
-from millstream.physical.kernels.looks import all_ones, climbs
+from millstream.physical.kernels.looks import climbs
 from millstream.physical.kernels.steps import instants_by_key, order_by_key
 from millstream.physical.ordering import one_by_one
 from millstream.physical.slots import Slots
@@ -75,7 +75,7 @@ class LastRows:
         start = batch.start
         if not len(start) or self._waiting.latest >= start[0]:
             return 0
-        if not climbs(start) or not all_ones(batch.weight):
+        if not climbs(start) or not are_ones(batch.weight):
             return 0
         return int(start.searchsorted(batch.frontier))
 

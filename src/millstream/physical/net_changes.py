@@ -1,7 +1,8 @@
 """What changes at each instant: of every row, how much more often or less often it is there.
 
 The changes of an instant are known once the frontier has passed it. The state is the future alone:
-the events that lie ahead, and their rows.
+the events that lie ahead, and their rows. Which rows are equal matters only where several events
+share an instant.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from millstream.logical.time import INFINITY
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.kernels.looks import ascends, greatest, least
-from millstream.physical.kernels.net_changes import net_changes
-from millstream.physical.key_rows import KeyRows
+from millstream.physical.kernels.net_changes import last_events, net_changes, tied_events
 from millstream.physical.keys import KeySpace
+from millstream.physical.slots import Slots
+from millstream.physical.store import RowStore
 from millstream.physical.timeline import Timeline
 from millstream.physical.waiting import by_start
 
@@ -28,18 +30,20 @@ class NetChanges:
 
     def __init__(self, types: Sequence[pa.DataType], ordered: bool, net: bool = False) -> None:
         self._is_net = net
-        self._keys = KeySpace(types)  # of the events that lie ahead
-        self._rows = KeyRows(self._keys)
         self._timeline = Timeline([ordered])
+        self._slots = Slots()
+        self._rows = RowStore(types, self._slots.capacity)
+        self._ahead = np.zeros(self._slots.capacity, np.int8)  # by slot, events that lie ahead
+        self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read
         self._alike = KeySpace(types)  # tells which rows of a batch are equal
         self._scratch = np.zeros(64, np.int64)
 
     def __len__(self) -> int:
-        return self._keys.count + len(self._timeline)
+        return self._slots.used - len(self._gone) + len(self._timeline)
 
     @property
     def nbytes(self) -> int:
-        parts = (self._keys, self._rows, self._timeline, self._alike, self._scratch)
+        parts = (self._timeline, self._slots, self._rows, self._ahead, self._alike, self._scratch)
         return sum(part.nbytes for part in parts)
 
     @property
@@ -49,13 +53,28 @@ class NetChanges:
     def add(self, batch: Batch) -> None:
         """Take in elements, of which all events lie ahead as far as is known."""
         self._forget()
-        known = self._keys.count
-        codes = self._keys.encode(batch.columns, len(batch))
-        if self._keys.count > known:
-            fresh = (codes >= known).nonzero()[0]
-            self._rows.grow(self._keys.count)
-            self._rows.put(codes[fresh], batch.columns.take(fresh))
-        self._timeline.add(0, codes, batch)
+        if not len(batch):
+            return
+        lacking = self._slots.lacking(len(batch))
+        if lacking:
+            self._make_room(larger(self._slots.capacity, self._slots.capacity + lacking))
+        slots = self._slots.take(len(batch))
+        self._rows.put(slots, batch.columns)
+        self._ahead[slots] = 1 + (batch.end < INFINITY)
+        self._timeline.add(0, slots, batch)
+
+    def _make_room(self, capacity: int) -> None:
+        self._rows.move(np.arange(self._rows.capacity), capacity)
+        self._ahead = np.append(self._ahead, np.zeros(capacity - len(self._ahead), np.int8))
+        self._slots.grow(capacity)
+
+    def _forget(self) -> None:
+        """Forget rows that have no future. Those given before must have been read."""
+        if len(self._gone):
+            self._slots.release(self._gone)
+            self._gone = self._gone[:0]
+        if self._rows.is_stale:
+            self._rows.vacuum(self._slots.in_use())
 
     def due(self, batch: Batch, floor: int = NEVER) -> tuple[Columns, Ints, Ints]:
         """Take in elements; gives the rows that change before the frontier of the batch, when, and
@@ -65,54 +84,59 @@ class NetChanges:
             return self._passed(batch, floor)
         self.add(batch)
         steps = self._timeline.due(batch.frontier, floor)
-        index, net = self._net(self._keys, steps.code, steps.time, steps.delta)
-        return self._rows.rows(steps.code[index]), steps.time[index], net
+        self._gone = last_events(steps.code, self._ahead)
+        return self._net(self._rows.rows(steps.code), steps.time, steps.delta)
 
     def _passed(self, batch: Batch, floor: int) -> tuple[Columns, Ints, Ints]:
         """Of elements that the frontier has passed, nothing needs to be kept."""
         if self._is_net and least(batch.start) >= floor:
             batch = by_start(batch)
             return batch.columns, batch.start, batch.weight
-        if self._alike.is_stale:
-            self._alike.keep(np.empty(0, np.int64))
-        codes = self._alike.encode(batch.columns, len(batch))
         times, weight, columns = np.maximum(batch.start, floor), batch.weight, batch.columns
         if not ascends(times):
             order = times.argsort(kind="stable")
-            codes, times, weight = codes[order], times[order], weight[order]
-            columns = columns.take(order)
-        index, net = self._net(self._alike, codes, times, weight)
-        if len(index) < len(times):
-            times, columns = times[index], columns.take(index)
-        return columns, times, net
+            times, weight, columns = times[order], weight[order], columns.take(order)
+        return self._net(columns, times, weight)
 
-    def _net(self, keys: KeySpace, codes: Ints, times: Ints, deltas: Ints) -> tuple[Ints, Ints]:
-        if len(self._scratch) < keys.count:
-            self._scratch = np.zeros(larger(len(self._scratch), keys.count), np.int64)
+    def _net(self, rows: Columns, times: Ints, deltas: Ints) -> tuple[Columns, Ints, Ints]:
+        """Events in order of time, those of equal rows at an instant added up, and those rows first
+        that go."""
+        tied = tied_events(times)
+        if not len(tied):
+            return rows, times, deltas
+        codes = self._codes(rows, len(times), tied)
         index, net = net_changes(codes, times, deltas, self._scratch)
-        return index, net
+        return rows.take(index), times[index], net
 
-    def _forget(self) -> None:
-        """Forget rows that have no future. Those given before must have been read."""
-        if not self._keys.is_stale:
-            return
-        live = np.zeros(self._keys.count, np.bool_)
-        live[self._timeline.live()] = True
-        kept = np.flatnonzero(live)
-        self._timeline.renumber(self._keys.keep(kept))
-        self._rows.move(kept, len(kept) * 3 // 2 + 1024)  # as many as there will be the next time
-        self._rows.vacuum(np.arange(len(kept)))
+    def _codes(self, rows: Columns, length: int, tied: Ints) -> Ints:
+        """Numbers that rows of one instant share if they are equal."""
+        if self._alike.is_stale:
+            self._alike.keep(np.empty(0, np.int64))
+        if len(tied) == length:
+            codes = self._alike.encode(rows, length)
+        else:
+            codes = np.zeros(length, np.int64)
+            codes[tied] = self._alike.encode(rows.take(tied), len(tied))
+        if len(self._scratch) < self._alike.count:
+            self._scratch = np.zeros(larger(len(self._scratch), self._alike.count), np.int64)
+        return codes
 
     def save(self) -> State:
+        self._forget()
+        used = self._slots.in_use()
         return {
-            "keys": self._keys.save(),
-            "rows": self._rows.save(self._keys.count),
+            "used": used,
+            "rows": self._rows.save(used),
+            "ahead": self._ahead[used],
             "timeline": self._timeline.save(),
         }
 
     def restore(self, state: State) -> None:
-        self._keys.restore(state["keys"])
-        self._rows.restore(state["rows"], self._keys.count)
+        used = state["used"]
+        self._make_room(max(self._slots.capacity, int(used.max(initial=-1)) + 1))
+        self._slots.occupy(used)
+        self._rows.restore(state["rows"], used)
+        self._ahead[used] = state["ahead"]
         self._timeline.restore(state["timeline"])
 
 

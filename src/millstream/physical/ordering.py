@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.physical.arrays import int64, is_plain, validity, view
-from millstream.physical.batch import Batch, Ints
-from millstream.physical.kernels.looks import all_ones, climbs
+from millstream.physical.batch import Batch, Ints, are_ones
+from millstream.physical.kernels.looks import climbs
 from millstream.values import order_key, to_plain
 
 
@@ -72,7 +72,7 @@ def one_by_one(batch: Batch, columns: Sequence[pa.Array]) -> Batch:
     """Every row as often as it comes, in order of start, then of the columns."""
     order = sorted_rows(batch.start, columns)
     batch = batch if order is None else batch.take(order)
-    if not all_ones(batch.weight):
+    if not are_ones(batch.weight):
         batch = batch.take(np.repeat(np.arange(len(batch)), batch.weight))
     return batch
 

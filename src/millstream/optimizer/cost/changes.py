@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import expm1
 
-from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, occupied
+from millstream.optimizer.cost.characteristics import INFINITE, Characteristics
 from millstream.optimizer.cost.counting import unequal
-from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
+from millstream.optimizer.cost.model import ROOM, Given, Model
 from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.changes import Changes
 from millstream.physical.operators.deltas import Deltas
 
-KEY_BYTES = 24.0
+SLOT_BYTES = 5.0
 EVENT_BYTES = 12.0
 
 
@@ -44,16 +45,15 @@ def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> G
 
 
 def _given(node: PhysicalPlan, input: Characteristics, output: Characteristics) -> Given:
-    """The state is the future alone: ends that lie ahead, and their rows."""
-    values = input.distinct_rows()
-    keys = (
-        held_keys(min(input.variety, occupied(values, input.ahead)), values) if input.ahead else 0.0
-    )
-    events = 2 * input.elements if input.written != INFINITE else input.elements
+    """The state is the future alone: ends that lie ahead, and their rows. Rows are compared only
+    where events share an instant."""
+    stored = input.elements if input.written != INFINITE else 0.0
+    events = input.elements + stored
+    tied = -expm1(-events * input.granule)
     work = {
-        **coded(input.elements, len(node.schema)),
+        **coded(events * tied, len(node.schema)),
         Primitive.EVENT: events,
-        Primitive.STORE: output.elements * len(node.schema),
+        Primitive.STORE: (stored + output.elements) * len(node.schema),
     }
-    size = keys * (KEY_BYTES + input.width) + input.ahead * EVENT_BYTES
-    return Given(output, work, keys + input.ahead, ROOM * size)
+    size = input.ahead * (SLOT_BYTES + input.width + EVENT_BYTES)
+    return Given(output, work, 2 * input.ahead, ROOM * size)

@@ -10,27 +10,60 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True)
+def last_events(slots: Ints, ahead: NDArray[np.int8]) -> Ints:
+    """The slots of rows for which no event lies ahead after these; `ahead` is brought up to
+    date."""
+    gone = np.empty(len(slots), np.int64)
+    count = 0
+    for slot in slots:
+        ahead[slot] -= 1
+        gone[count] = slot
+        count += ahead[slot] == 0
+    return gone[:count].copy()
+
+
+@njit(cache=True)
+def tied_events(times: Ints) -> Ints:
+    """Of events in order of time, those that are not alone at their instant."""
+    length = len(times)
+    tied = np.empty(length, np.int64)
+    count = 0
+    for i in range(length):
+        before = i > 0 and times[i - 1] == times[i]
+        after = i + 1 < length and times[i + 1] == times[i]
+        tied[count] = i
+        count += before or after
+    return tied[:count].copy()
+
+
+@njit(cache=True)
 def net_changes(codes: Ints, times: Ints, deltas: Ints, scratch: Ints) -> tuple[Ints, Ints]:
     """For events in order of time, the first one of each code at an instant, where what it changes
-    in all is not nothing; and how much that is. `scratch` is zero for every code and is left so."""
+    in all is not nothing; and how much that is. At each instant, what goes before what comes.
+    `scratch` is zero for every code and is left so."""
     length = len(times)
-    first, net = np.empty(length, np.int64), np.empty(length, np.int64)
-    count = begin = 0
+    index, net = np.empty(length, np.int64), np.empty(length, np.int64)
+    first, total = np.empty(length, np.int64), np.empty(length, np.int64)  # at an instant, by code
+    kept = begin = 0
     while begin < length:
-        stop, kept = begin, count
+        count, stop = 0, begin
         while stop < length and times[stop] == times[begin]:
             place = scratch[codes[stop]] - 1
             if place < 0:
-                first[count], net[count] = stop, deltas[stop]
+                first[count], total[count] = stop, deltas[stop]
                 count += 1
                 scratch[codes[stop]] = count
             else:
-                net[place] += deltas[stop]
+                total[place] += deltas[stop]
             stop += 1
-        for i in range(kept, count):
+        for i in range(count):
             scratch[codes[first[i]]] = 0
-            if net[i] != 0:
-                first[kept], net[kept] = first[i], net[i]
+            if total[i] < 0:
+                index[kept], net[kept] = first[i], total[i]
                 kept += 1
-        count, begin = kept, stop
-    return first[:count], net[:count]
+        for i in range(count):
+            if total[i] > 0:
+                index[kept], net[kept] = first[i], total[i]
+                kept += 1
+        begin = stop
+    return index[:kept], net[:kept]

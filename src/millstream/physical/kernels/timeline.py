@@ -83,25 +83,20 @@ def _order_instants(times: Ints, codes: Ints, changes: Ints, order: Ints) -> Non
         stop = begin + 1
         while stop < length and times[stop] == times[begin]:
             stop += 1
-        if stop - begin > 1:
+        if stop - begin > _SHORT:
             instant = order[begin:stop].copy()
             ranks = 2 * codes[instant] + (changes[instant] < 0)
-            if stop - begin > _SHORT:
-                order[begin:stop] = instant[np.argsort(ranks, kind="mergesort")]
-            else:
-                _sort_by_insertion(order[begin:stop], ranks)
+            order[begin:stop] = instant[np.argsort(ranks, kind="mergesort")]
+        else:
+            for i in range(begin + 1, stop):  # by insertion
+                event = order[i]
+                rank = 2 * codes[event] + (changes[event] < 0)
+                j = i
+                while j > begin and 2 * codes[order[j - 1]] + (changes[order[j - 1]] < 0) > rank:
+                    order[j] = order[j - 1]
+                    j -= 1
+                order[j] = event
         begin = stop
-
-
-@njit(cache=True)
-def _sort_by_insertion(order: Ints, ranks: Ints) -> None:
-    for i in range(1, len(order)):
-        event, rank = order[i], ranks[i]
-        j = i
-        while j > 0 and ranks[j - 1] > rank:
-            order[j], ranks[j] = order[j - 1], ranks[j - 1]
-            j -= 1
-        order[j], ranks[j] = event, rank
 
 
 @njit(cache=True)

@@ -1,0 +1,99 @@
+"""What changes at each instant, against a count of every row at every instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.logical.time import INFINITY
+from millstream.physical.batch import NEVER, Batch
+from millstream.physical.net_changes import NetChanges
+
+TYPES = [pa.int64(), pa.string()]
+Element = tuple[int, int, str, int]  # start, end, value, weight
+
+
+@st.composite
+def elements(draw: st.DrawFn, ordered: bool) -> list[Element]:
+    length = st.integers(1, 6) if not ordered else st.just(4)
+    starts = sorted(draw(st.lists(st.integers(0, 20), max_size=30)))
+    found = []
+    for start in starts:
+        end = INFINITY if not ordered and draw(st.booleans()) else start + draw(length)
+        value, weight = draw(st.sampled_from("ab")), draw(st.sampled_from([1, 1, 2, -1]))
+        found.append((start, end, value, weight))
+    return found
+
+
+def batch_of(part: list[Element], frontier: int) -> Batch:
+    starts, ends, values, weights = zip(*part, strict=True) if part else ((), (), (), ())
+    numbers = [ord(value) for value in values]
+    columns = [pa.array(numbers, TYPES[0]), pa.array(values, TYPES[1])]
+    return Batch.of(columns, starts, ends, weights, frontier)
+
+
+def expected(found: list[Element]) -> dict[tuple[int, str], int]:
+    changes: Counter[tuple[int, str]] = Counter()
+    for start, end, value, weight in found:
+        changes[start, value] += weight
+        if end < INFINITY:
+            changes[end, value] -= weight
+    return {key: net for key, net in changes.items() if net}
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["in order", "in any order"])
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(data=st.data())
+def test_changes_add_up_for_any_cut_into_batches(ordered: bool, data: st.DataObject) -> None:
+    found = data.draw(elements(ordered))
+    net = NetChanges(TYPES, ordered)
+    told: list[tuple[int, str, int]] = []
+    first = 0
+    while first < len(found) or not told:
+        stop = first + data.draw(st.integers(1, 8))
+        frontier = found[stop][0] if stop < len(found) else INFINITY
+        rows, times, changes = net.due(batch_of(found[first:stop], frontier))
+        numbers, values = (column.to_pylist() for column in rows)
+        assert numbers == [ord(value) for value in values]
+        assert all(time < frontier for time in times)
+        told += zip(times.tolist(), values, changes.tolist(), strict=True)
+        if data.draw(st.booleans()):
+            saved, net = net.save(), NetChanges(TYPES, ordered)
+            net.restore(saved)
+        first = stop
+        if frontier == INFINITY:
+            break
+    by_row = {(time, value): change for time, value, change in told}
+    assert len(by_row) == len(told)
+    assert by_row == expected(found)
+    order = [(time, change > 0) for time, _, change in told]
+    assert order == sorted(order)  # at each instant, what goes before what comes
+
+
+def test_what_happened_before_the_floor_happens_there() -> None:
+    net = NetChanges(TYPES, ordered=False)
+    net.add(batch_of([(1, 3, "a", 1), (2, INFINITY, "a", 1), (2, 9, "b", 1)], NEVER))
+    rows, times, changes = net.due(batch_of([], 7), floor=5)
+    told = zip(rows[1].to_pylist(), times.tolist(), changes.tolist(), strict=True)
+    assert sorted(told) == [("a", 5, 1), ("b", 5, 1)]
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["in order", "in any order"])
+def test_only_the_future_is_kept(ordered: bool) -> None:
+    net = NetChanges(TYPES, ordered)
+    sizes = []
+    for first in range(0, 20_000, 100):
+        times = np.arange(first, first + 100).tolist()
+        found = [(time, time + 500, f"{time:08d}", 1) for time in times]
+        numbers = pa.array(times), pa.array([value for _, _, value, _ in found])
+        ends = [end for _, end, _, _ in found]
+        rows, _, changes = net.due(Batch.of(numbers, times, ends, frontier=first + 100))
+        assert len(rows[0]) == len(changes) == (100 if first < 500 else 200)
+        sizes.append((len(net), net.nbytes))
+    assert {count for count, _ in sizes[10:]} == {1000}  # rows and their ends
+    assert max(size for _, size in sizes[100:]) <= max(size for _, size in sizes[20:100])
