@@ -2,15 +2,19 @@
 
 The same stream goes through each operator with a window 64 times as long. Keys drift: equal ones
 lie within the shorter window, so both windows give as many results. The longer window is full
-before anything is timed, and what is timed is as long as it. Times are processor time; `touched`
-counts the elements and events that operators look at, which no noise disturbs.
+before anything is timed, and what is timed is as long as it. Times are processor time, and both
+windows are timed in turn, a part of the stream at a time, so that whatever else the machine does
+disturbs them alike; `touched` counts the elements and events that operators look at, which no noise
+disturbs.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import mean
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +29,7 @@ SMALL = 10_000
 BATCHES = (1_000, 10_000)
 NEAR = 500  # equal keys lie within so many rows of each other
 PARTITIONS = 100
+PARTS = 16  # of what is timed
 LOOKS = 1.25  # an event of a calendar may be moved to a narrower partition, once
 
 Text = Callable[[int], str]  # of the window
@@ -173,16 +178,40 @@ class Measured:
         return self.ratio <= self.trial.bound and self.touched_ratio <= LOOKS
 
 
-def cost(trial: Trial, window: int, full: int, timed: int, batch: int) -> Cost:
-    """Of rows after so many that every window is full."""
+def costs(
+    trial: Trial, windows: Sequence[int], full: int, timed: int, batch: int, parts: int = PARTS
+) -> list[Cost]:
+    """Of rows after so many that every window is full, for each window."""
     data = streams(full + timed, trial.drifting)
-    plan = physical(trial.sql(window), data, choices=trial.choices, rewrite=trial.rewrite)
-    drive = Drive(plan, data)
-    drive.push_rows(full, batch)
-    before, given = drive.touched, drive.rows_out
-    seconds = drive.timed(timed, batch)
-    rows = timed * len(drive.read)
-    return Cost(seconds, (drive.touched - before) / rows, (drive.rows_out - given) / rows)
+    runs = [_Run(trial, window, data, full, batch) for window in windows]
+    gc.collect()
+    for _ in range(parts):
+        for run in runs:
+            run.time(timed // parts, batch)
+    return [run.cost for run in runs]
+
+
+class _Run:
+    """A trial with one window, which is full."""
+
+    def __init__(
+        self, trial: Trial, window: int, data: Mapping[str, pa.Table], full: int, batch: int
+    ) -> None:
+        plan = physical(trial.sql(window), data, choices=trial.choices, rewrite=trial.rewrite)
+        self._drive = Drive(plan, data)
+        self._drive.push_rows(full, batch)
+        self._touched, self._given = self._drive.touched, self._drive.rows_out
+        self._seconds: list[float] = []  # a row
+        self._rows = 0
+
+    def time(self, rows: int, batch: int) -> None:
+        self._seconds.append(self._drive.timed(rows, batch))
+        self._rows += rows * len(self._drive.read)
+
+    @property
+    def cost(self) -> Cost:
+        touched, given = self._drive.touched - self._touched, self._drive.rows_out - self._given
+        return Cost(mean(self._seconds), touched / self._rows, given / self._rows)
 
 
 def measure(
@@ -193,10 +222,8 @@ def measure(
         if names and not any(name in trial.name for name in names):
             continue
         for batch in batches:
-            cost(trial, small, batch, batch, batch)  # compiles
-            full, timed = 2 * large, large
-            pair = [cost(trial, window, full, timed, batch) for window in (small, large)]
-            yield Measured(trial, batch, *pair)
+            costs(trial, [small], batch, batch, batch, parts=1)  # compiles
+            yield Measured(trial, batch, *costs(trial, [small, large], 2 * large, large, batch))
 
 
 def heading() -> str:

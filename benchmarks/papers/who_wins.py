@@ -8,6 +8,7 @@ of each link, since with one row what is measured is the interpreter.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -69,6 +70,7 @@ def cost(plan: Plan, window: int, space: bool = False) -> Cost:
     if isinstance(running.view, ListView):
         running.view.unit = plan.unit
     elements, looked_at = running.elements, running.looked_at
+    gc.collect()
     seconds = running.drive.timed(timed, BATCH)
     thousands = timed * len(running.drive.graph.sources) / 1_000
     return Cost(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
@@ -211,6 +211,9 @@ rates = st.floats(0.01, 1e5)
 
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(QUERIES), rates, st.floats(1.1, 10))
+@example(
+    "SELECT A.k FROM A WINDOW(RANGE 5 SECONDS) FULL JOIN B WINDOW(ROWS 9) ON A.k = B.k", 0.125, 2
+)
 def test_more_rows_cost_more(sql: str, rate: float, times: float) -> None:
     session = ms.Session(engine="local")
     for name in "ABC":

@@ -18,6 +18,7 @@ from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.kernels.looks import ascends, greatest, least
 from millstream.physical.kernels.net_changes import last_events, net_changes, tied_events
 from millstream.physical.keys import KeySpace
+from millstream.physical.operator import Operator, Pattern, PhysicalPlan
 from millstream.physical.slots import Slots
 from millstream.physical.store import RowStore
 from millstream.physical.timeline import Timeline
@@ -138,6 +139,34 @@ class NetChanges:
         self._rows.restore(state["rows"], used)
         self._ahead[used] = state["ahead"]
         self._timeline.restore(state["timeline"])
+
+
+class NetOperator(Operator):
+    """What operators have in common that give the changes of their input."""
+
+    def __init__(self, plan: PhysicalPlan, net: bool = False) -> None:
+        ordered = plan.inputs[0].pattern is Pattern.WEAKEST
+        self._net = NetChanges(plan.types, ordered, net)
+        self._frontier = NEVER
+
+    @property
+    def rows(self) -> int:
+        return len(self._net)
+
+    @property
+    def nbytes(self) -> int:
+        return self._net.nbytes
+
+    @property
+    def touched(self) -> int:
+        return self._net.touched
+
+    def save(self) -> State:
+        return {"net": self._net.save(), "frontier": self._frontier}
+
+    def restore(self, state: State) -> None:
+        self._net.restore(state["net"])
+        self._frontier = state["frontier"]
 
 
 def _has_passed(batch: Batch) -> bool:

@@ -33,7 +33,7 @@ def deltas(node: Deltas, inputs: Sequence[Characteristics], model: Model) -> Giv
     (input,) = inputs
     rate = net_changes(input) / 2
     output = input.given_anew(rate, 1.0, retracted=0.0, written=None, fixed=True)
-    return _given(node, input, output)
+    return netted(node, input, output)
 
 
 def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> Given:
@@ -41,10 +41,10 @@ def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> G
     (input,) = inputs
     rate = net_changes(input) / 2
     output = input.given_anew(rate, retracted=1.0, written=INFINITE, fixed=False)
-    return _given(node, input, output)
+    return netted(node, input, output)
 
 
-def _given(node: PhysicalPlan, input: Characteristics, output: Characteristics) -> Given:
+def netted(node: PhysicalPlan, input: Characteristics, output: Characteristics) -> Given:
     """The state is the future alone: ends that lie ahead, and their rows. Rows are compared only
     where events share an instant."""
     stored = input.elements if input.written != INFINITE else 0.0

@@ -48,12 +48,12 @@ class Model:
 
 
 def held_keys(live: float, distinct: float, came: float = float("inf")) -> float:
-    """How many keys an operator knows of which so many are live, where so many rows come until the
-    horizon: those that are gone are forgotten only when there are half as many of them, and 1,024
-    more."""
-    distinct = min(distinct, live + came)
+    """How many keys an operator knows on average of which so many are live, where so many rows come
+    until the horizon: those that are gone are forgotten only when there are half as many of them,
+    and 1,024 more."""
     most = live * (1 + FORGOTTEN) + AT_LEAST
-    return distinct if distinct <= most else (live + most) / 2
+    in_the_long_run = distinct if distinct <= most else (live + most) / 2
+    return min(in_the_long_run, live + came / 2)
 
 
 def joined_columns(

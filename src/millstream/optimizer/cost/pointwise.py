@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from millstream.optimizer.cost.changes import netted
 from millstream.optimizer.cost.characteristics import (
     INFINITE,
     Characteristics,
@@ -120,6 +121,8 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
         written=INFINITE if signed else None,
         batches=sum(input.batches for input in inputs),
     ).with_rate(*model.lasting(rate, present))
+    if node.expires:
+        return netted(node, left, output)
     events = sum(2 * i.elements if i.written != INFINITE else i.elements for i in inputs)
     elements = sum(input.elements for input in inputs)
     work = {

@@ -21,8 +21,8 @@ from millstream import types
 from millstream.logical.expressions import AggregateCall, Column
 from millstream.logical.plan import Named
 from millstream.logical.time import INFINITY
-from millstream.physical.batch import NEVER, Batch, State
-from millstream.physical.net_changes import NetChanges
+from millstream.physical.batch import NEVER, Batch
+from millstream.physical.net_changes import NetOperator
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.map import Map
@@ -71,13 +71,11 @@ def _has_one_form(aggregate: Named) -> bool:
     return not pa.types.is_nested(call.type)
 
 
-class ChangesOperator(Operator):
+class ChangesOperator(NetOperator):
     def __init__(self, node: Changes, context: Context) -> None:
+        super().__init__(node, net=_is_net(node.input))
         self._context = context
-        ordered = node.input.pattern is Pattern.WEAKEST
-        self._net = NetChanges(node.types, ordered, net=_is_net(node.input))
         self._nothing = Batch.empty(node.types, NEVER)
-        self._frontier = NEVER
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         if batch.frontier <= self._frontier or self._context.beginning >= batch.frontier:
@@ -87,22 +85,3 @@ class ChangesOperator(Operator):
         rows, start, net = self._net.due(batch, self._context.beginning)
         end = np.full(len(start), INFINITY)
         return [Batch(rows, start, end, net, batch.frontier)]
-
-    @property
-    def rows(self) -> int:
-        return len(self._net)
-
-    @property
-    def nbytes(self) -> int:
-        return self._net.nbytes
-
-    @property
-    def touched(self) -> int:
-        return self._net.touched
-
-    def save(self) -> State:
-        return {"net": self._net.save(), "frontier": self._frontier}
-
-    def restore(self, state: State) -> None:
-        self._net.restore(state["net"])
-        self._frontier = state["frontier"]

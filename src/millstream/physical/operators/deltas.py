@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from millstream.logical.time import ALWAYS
-from millstream.physical.batch import NEVER, Batch, State
-from millstream.physical.net_changes import NetChanges
+from millstream.physical.batch import Batch
+from millstream.physical.net_changes import NetOperator
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 
@@ -38,11 +38,10 @@ class Deltas(PhysicalPlan):
         return DeltasOperator(self)
 
 
-class DeltasOperator(Operator):
+class DeltasOperator(NetOperator):
     def __init__(self, node: Deltas) -> None:
+        super().__init__(node)
         self._sign = -1 if node.gone else 1
-        self._net = NetChanges(node.types, ordered=node.input.pattern is Pattern.WEAKEST)
-        self._frontier = NEVER
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         if batch.frontier <= self._frontier:
@@ -54,22 +53,3 @@ class DeltasOperator(Operator):
         start = start[index]
         net = np.abs(net[index])
         return [Batch(rows.take(index), start, start + 1, net, batch.frontier)]
-
-    @property
-    def rows(self) -> int:
-        return len(self._net)
-
-    @property
-    def nbytes(self) -> int:
-        return self._net.nbytes
-
-    @property
-    def touched(self) -> int:
-        return self._net.touched
-
-    def save(self) -> State:
-        return {"net": self._net.save(), "frontier": self._frontier}
-
-    def restore(self, state: State) -> None:
-        self._net.restore(state["net"])
-        self._frontier = state["frontier"]

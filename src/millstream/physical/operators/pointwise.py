@@ -4,7 +4,8 @@
 below. DISTINCT, EXCEPT, INTERSECT and their kin, and with f = identity the two changes of form:
 signed elements settled to intervals (*settle*) and intervals turned to signed elements (*expire*,
 N's EXPIRE).
-*State*: each different row with its counts, as long as it is in an input or known to come.
+*State*: each different row with its counts, as long as it is in an input or known to come; of
+*expire*, what is known of the future of the rows.
 *Form*: SIGNED gives each change of the level when the frontier has passed it. INTERVALS waits for
 the end of each piece; a piece that stays open then holds the frontier back, unless the operator is
 the last one (`final`).
@@ -26,6 +27,7 @@ from millstream.logical.time import INFINITY
 from millstream.physical.batch import Batch, Ints, State
 from millstream.physical.kernels import levels
 from millstream.physical.multisets import Multisets
+from millstream.physical.net_changes import NetOperator
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.settling import Pieces
 
@@ -80,11 +82,26 @@ class Pointwise(PhysicalPlan):
         return Pattern.STRICT if self.form is Form.SIGNED else Pattern.WEAK
 
     @property
+    def expires(self) -> bool:
+        """Whether it does no more than turn intervals to signed elements."""
+        return self.function is Function.IDENTITY and self.form is Form.SIGNED
+
+    @property
     def state(self) -> str:
-        return "keyed"
+        return "agenda" if self.expires else "keyed"
 
     def open(self, context: Context) -> Operator:
-        return PointwiseOperator(self)
+        return ExpireOperator(self) if self.expires else PointwiseOperator(self)
+
+
+class ExpireOperator(NetOperator):
+    def process(self, port: int, batch: Batch) -> Sequence[Batch]:
+        if batch.frontier <= self._frontier:
+            self._net.add(batch)
+            return []
+        self._frontier = batch.frontier
+        rows, start, net = self._net.due(batch)
+        return [Batch(rows, start, np.full(len(start), INFINITY), net, batch.frontier)]
 
 
 class PointwiseOperator(Operator):
