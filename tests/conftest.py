@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from effort import load_profile
 from postgres_server import postgres_server, server, url  # noqa: F401
 
 # Tests say which engine they mean, or mean the quick one; so do the documents that they run.
 os.environ["MILLSTREAM_ENGINE"] = "local"
 # Nor do they depend on what was measured on this machine.
 os.environ["XDG_CONFIG_HOME"] = os.devnull + "/config"
+load_profile()
 
 Comparison = Callable[[Path, str], None]
 

@@ -51,7 +51,7 @@ def run(prepared: Prepared) -> list[pa.Table]:
 
     def sink(batch: Batch) -> None:
         if len(batch):
-            cropped = answers.cropped(batch, context.beginning)
+            cropped = answers.cropped(batch, context.beginning, context.in_order)
             tables.append(answers.final_table(schema, domain, cropped))
 
     graph = Graph(query.physical_plan, context, sink)

@@ -5,7 +5,6 @@ The usual run kills a few times; MILLSTREAM_KILLS=30 kills so often.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -18,10 +17,11 @@ import pytest
 
 import millstream as ms
 from checkpoint import killed_query
+from effort import kills
 from millstream.errors import QueryError
 from millstream.logical.elements import Element, normal_form
 
-KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 5)
+KILLS = kills(5)
 
 
 def elements(rows: list[dict[str, int]]) -> list[Element]:

@@ -23,13 +23,14 @@ import pytest
 
 import millstream as ms
 from checkpoint import killed_source
+from effort import kills
 from fragments.fragment_agreement import MemoryFiles
 from local.live import SOON, Seen
 from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.spool import Spool
 from millstream.records import BadRow, Checked, Records
 
-KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 2)
+KILLS = kills(2)
 AT_MOST = 120  # seconds for a program to do something
 
 

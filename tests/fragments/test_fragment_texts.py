@@ -5,11 +5,11 @@ The usual run tries a few schedules of each; MILLSTREAM_EXAMPLES=300 tries so ma
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 
+from effort import examples
 from fragments.fragment_agreement import check
 from local.schedule_agreement import Trial, expected_of
 from oracle.agreement import Bench
@@ -17,7 +17,7 @@ from oracle.judged_streams import DERIVED, STREAMS
 from oracle.random_streams import Tape
 from oracle.test_query_texts import TEXTS
 
-TRIALS = int(os.environ.get("MILLSTREAM_EXAMPLES") or 1)
+TRIALS = examples(1)
 
 
 @pytest.fixture(scope="module")

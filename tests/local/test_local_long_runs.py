@@ -7,13 +7,13 @@ one single batch gives.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from random import Random
 
 import pyarrow as pa
 import pytest
 
+from effort import examples
 from local.random_plans import PAIR, source
 from local.schedule_agreement import Feed, Outcome, Running
 from local.schedules import Arrival
@@ -47,7 +47,7 @@ from millstream.logical.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.keys import KeySpace
 
-ROWS, BATCH = int(os.environ.get("MILLSTREAM_EXAMPLES") or 1_000), 25
+ROWS, BATCH = examples(1_000), 25
 BIGINT, BOOLEAN, STRING = types.BIGINT, types.BOOLEAN, types.STRING
 
 

@@ -5,18 +5,18 @@ The usual run tries a few schedules of each; MILLSTREAM_EXAMPLES=300 tries so ma
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
 
+from effort import examples
 from local.schedule_agreement import Trial, expected_of
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS
 from oracle.random_streams import Tape
 from oracle.test_query_texts import TEXTS
 
-TRIALS = int(os.environ.get("MILLSTREAM_EXAMPLES") or 5)
+TRIALS = examples(5)
 
 
 @pytest.fixture(scope="module")

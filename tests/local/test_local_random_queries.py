@@ -5,28 +5,18 @@ The usual run draws the same examples each time. MILLSTREAM_EXAMPLES=3000 draws 
 
 from __future__ import annotations
 
-import os
-
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from local.schedule_agreement import Trial, expected_of
 from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
 from oracle.random_streams import Tape
 
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
-
-@settings(
-    max_examples=int(EXAMPLES or 150),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=examples(150))
 @given(cases(), st.binary(min_size=200, max_size=200), st.binary(min_size=200, max_size=200))
 def test_random_query_under_schedules(
     case: tuple[list[JudgedStream], str], one: bytes, other: bytes

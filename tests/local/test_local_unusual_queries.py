@@ -7,7 +7,6 @@ many on as many streams.
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from random import Random
@@ -16,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
+from effort import examples
 from local.schedule_agreement import Expected, Trial
 from oracle.random_streams import Tape
 from oracle.test_query_texts import texts
 
 TEXTS = list(texts(Path(__file__).parent / "queries" / "unusual.sql"))
-EXAMPLES = int(os.environ.get("MILLSTREAM_EXAMPLES") or 2)
+EXAMPLES = examples(2)
 
 DERIVED = (
     "CREATE STREAM D1 AS SELECT k, COUNT(*) AS v FROM S WINDOW(RANGE 5) GROUP BY k",

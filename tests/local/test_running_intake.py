@@ -49,7 +49,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=4))
 def test_the_short_way_gives_what_the_long_one_gives(rows: list[dict[str, object]]) -> None:
     short = PlainRows(STREAM).records(rows)

@@ -49,7 +49,7 @@ def stream(moves: list[tuple[int, int, int, int]]) -> list[dict[str, int]]:
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(moves=transfers, size=st.integers(1, 8))
 def test_balances_add_up_to_nothing_in_every_change(
     window: str, moves: list[tuple[int, int, int, int]], size: int

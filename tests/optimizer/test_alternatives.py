@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from local.random_plans import case_of
 from local.schedule_agreement import Expected
 from millstream.logical.reference import Reference
@@ -18,7 +17,6 @@ from oracle.random_streams import Tape
 
 BY_NAME = {rule.__name__: rule for rule in ALTERNATIVES}
 CASES = [case for file in sorted(ALTERNATIVE_CASES.glob("*.plan")) for case in read_cases(file)]
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -34,13 +32,7 @@ def test_every_rule_has_cases() -> None:
     assert {case.rule for case in CASES} == {*BY_NAME}
 
 
-@settings(
-    max_examples=int(EXAMPLES or 100),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=examples(100))
 @given(st.binary(min_size=160, max_size=160))
 def test_random_plans(tape: bytes) -> None:
     expected = Expected(*case_of(Tape(tape)))

@@ -52,7 +52,7 @@ def test_with_memory_to_spare_expiry_is_lazy_and_partitions_are_few() -> None:
     assert outer.areas[0].partitions == FEWEST
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.floats(1.0, 3.0))
 def test_what_is_fitted_fits(times: float) -> None:
     estimates = estimated(THREE)
@@ -81,7 +81,7 @@ def test_what_is_shared_stays_shared() -> None:
     assert fitted.inputs[0] is fitted.inputs[1]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.floats(0, 1e9), st.floats(0, 1e9))
 def test_more_memory_is_never_less_lazy(one: float, other: float) -> None:
     estimates = estimated(JOIN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.optimizer.cost.aggregation import (
@@ -119,7 +119,6 @@ def test_the_chance_that_counts_differ_is_one(mean: float) -> None:
     assert unequal(mean) <= unequal(mean * 1.5 + 1e-9) + 1e-3
 
 
-@settings(deadline=None)
 @given(st.floats(0, 50), st.floats(0, 50))
 def test_levels_of_two_counts(left: float, right: float) -> None:
     mean, by_left, by_right = level_changes(lambda a, b: (a - b) * (a > b), left, right)

@@ -209,7 +209,7 @@ def test_a_known_selectivity_wins(session: ms.Session) -> None:
 rates = st.floats(0.01, 1e5)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.sampled_from(QUERIES), rates, st.floats(1.1, 10))
 @example(
     "SELECT A.k FROM A WINDOW(RANGE 5 SECONDS) FULL JOIN B WINDOW(ROWS 9) ON A.k = B.k", 0.125, 2

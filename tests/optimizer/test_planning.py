@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
+from effort import examples
 from local.random_plans import case_of
 from local.schedule_agreement import Expected, Trial
 from millstream.logical.plan import Join, Map, Plan, Source
@@ -20,8 +20,6 @@ from millstream.optimizer.statistics import ColumnStatistics, Statistics, Stream
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice
 from oracle.random_streams import Tape
-
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
 CHAIN = """SELECT a.v AS x, d.v AS y FROM A WINDOW(RANGE 40) a
 JOIN B WINDOW(RANGE 40) b ON a.k = b.k
@@ -198,13 +196,7 @@ def test_distinct_rows_of_a_join_that_gives_none() -> None:
     Expected(*case_of(Tape(case.ljust(160, b"\0")))).check(PlannedTrial(Tape(bytes(200))))
 
 
-@settings(
-    max_examples=int(EXAMPLES or 60),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=examples(60))
 @given(st.binary(min_size=160, max_size=160), st.binary(min_size=200, max_size=200))
 def test_random_plans_are_planned_right(case: bytes, trial: bytes) -> None:
     Expected(*case_of(Tape(case))).check(PlannedTrial(Tape(trial)))

@@ -5,11 +5,10 @@ The usual run draws the same examples each time. MILLSTREAM_EXAMPLES=3000 draws 
 
 from __future__ import annotations
 
-import os
-
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from local.random_plans import case_of
 from local.schedule_agreement import Expected, expected_of
 from millstream.errors import QueryError
@@ -22,15 +21,7 @@ from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
 from oracle.random_streams import Tape
 
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
-drawn = settings(
-    max_examples=int(EXAMPLES or 200),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+drawn = settings(max_examples=examples(200))
 
 
 @drawn

@@ -5,25 +5,15 @@ The usual run draws the same examples each time. MILLSTREAM_EXAMPLES=3000 draws 
 
 from __future__ import annotations
 
-import os
+from hypothesis import given, settings
 
-from hypothesis import HealthCheck, given, settings
-
+from effort import examples
 from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
 
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
-
-@settings(
-    max_examples=int(EXAMPLES or 300),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_random_query(case: tuple[list[JudgedStream], str]) -> None:
     streams, text = case

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from effort import examples
 from millstream.logical.aggregates import lookup
 from millstream.logical.elements import Row, row_key
 from millstream.logical.evaluate import UserAggregate
@@ -36,10 +36,7 @@ from millstream.types import (
 )
 from millstream.values import NAN, round_real, to_arrow, to_plain
 
-_WANTED = os.environ.get("MILLSTREAM_EXAMPLES")
-EXAMPLES = settings(
-    max_examples=int(_WANTED or 12), derandomize=_WANTED is None, database=None, deadline=None
-)
+EXAMPLES = settings(max_examples=examples(12))
 
 GROUPS = 4
 LARGEST = 1.7976931348623157e308

@@ -68,7 +68,7 @@ def formulas(draw: st.DrawFn, depth: int = 3) -> Expression:
 
 
 @given(formulas(), ROWS)
-@settings(max_examples=400, derandomize=True, database=None, deadline=None)
+@settings(max_examples=400)
 def test_random_formulas(expression: Expression, rows: list[tuple[Any, ...]]) -> None:
     assert_agree(expression, SCHEMA, rows)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import os
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from expression_agreement import assert_agree
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_expression_samples import GROWING, SAMPLES, VARYING, call, schema_of
 
+from effort import examples
 from millstream import types
 from millstream.logical.evaluate import UserFunction
 from millstream.logical.expressions import Call, Cast, Expression, Literal
@@ -32,8 +32,6 @@ from millstream.types import (
     decimal_type,
 )
 from millstream.values import canonical, round_real
-
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 
 MONEY = decimal_type(9, 2)
 LONG = decimal_type(25, 7)
@@ -186,13 +184,6 @@ def calls(draw: st.DrawFn, depth: int) -> Expression:
 
 
 @given(expressions(), REPEATED)
-@settings(
-    max_examples=int(EXAMPLES or 250),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@settings(max_examples=examples(250))
 def test_random_expressions(expression: Expression, rows: list[tuple[Any, ...]]) -> None:
     assert_agree(expression, SCHEMA, rows, USER)

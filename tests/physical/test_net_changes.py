@@ -47,7 +47,7 @@ def expected(found: list[Element]) -> dict[tuple[int, str], int]:
 
 
 @pytest.mark.parametrize("ordered", [True, False], ids=["in order", "in any order"])
-@settings(deadline=None, derandomize=True, max_examples=200)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_changes_add_up_for_any_cut_into_batches(ordered: bool, data: st.DataObject) -> None:
     found = data.draw(elements(ordered))
@@ -97,3 +97,22 @@ def test_only_the_future_is_kept(ordered: bool) -> None:
         sizes.append((len(net), net.nbytes))
     assert {count for count, _ in sizes[10:]} == {1000}  # rows and their ends
     assert max(size for _, size in sizes[100:]) <= max(size for _, size in sizes[20:100])
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["in order", "in any order"])
+def test_after_a_burst_little_is_kept(ordered: bool) -> None:
+    net = NetChanges(TYPES, ordered)
+    burst = [(time, time + 500, "abc"[n % 3], 1) for time in range(1_000) for n in range(50)]
+    steady = [(time, time + 500, "z", 1) for time in range(1_000, 61_000)]
+    found = burst + steady
+    told: Counter[tuple[int, str]] = Counter()
+    sizes = []
+    for first in range(0, len(found), 1_000):
+        part = found[first : first + 1_000]
+        frontier = INFINITY if first + 1_000 >= len(found) else part[-1][0] + 1
+        rows, times, changes = net.due(batch_of(part, frontier))
+        for time, value, change in zip(times, rows[1].to_pylist(), changes, strict=True):
+            told[int(time), value] += int(change)
+        sizes.append(net.nbytes)
+    assert sizes[-2] < max(sizes) / 4
+    assert told == expected(found)

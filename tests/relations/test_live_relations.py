@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import time
 from pathlib import Path
 
@@ -12,11 +11,12 @@ from live_relations import check_as_it_changes
 from random_relations import COUNTED, LOOKUPS, SNAPSHOTS
 
 import millstream as ms
+from effort import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
 SHAPES = [*LOOKUPS, *COUNTED, *(shape for shape in SNAPSHOTS if "FINAL" not in SNAPSHOTS[shape])]
-ROUNDS = int(os.environ.get("MILLSTREAM_EXAMPLES", "40")) // 40
+ROUNDS = examples(40) // 40
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))

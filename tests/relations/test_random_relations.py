@@ -7,29 +7,21 @@ The usual run draws the same examples each time. MILLSTREAM_EXAMPLES=3000 draws 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_relations import RelationCase
 
+from effort import examples
 from fragments.fragment_agreement import check
 from local.schedule_agreement import Expected, Trial
 from millstream.logical.elements import Element, normal_form
 from oracle.random_streams import Tape
 
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
-SETTINGS = settings(
-    max_examples=int(EXAMPLES or 60),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = settings(max_examples=examples(60))
 tapes = st.binary(min_size=160, max_size=160)
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")

@@ -17,9 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 import millstream as ms
+from effort import WANTED, examples
 from millstream.logical.elements import Element, normal_form
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS, JudgedStream
@@ -28,7 +29,6 @@ from oracle.test_query_texts import TEXTS
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
 ROWS = 400
 JOIN = """SELECT a.k, COUNT(*) AS n, MAX(b.v) AS m FROM A WINDOW(RANGE 30) a
 JOIN B WINDOW(RANGE 20) b ON a.k = b.k GROUP BY a.k"""
@@ -42,19 +42,12 @@ def session_of(engine: str) -> ms.Session:
     return session
 
 
-@pytest.mark.parametrize("text", TEXTS if EXAMPLES else TEXTS[:: len(TEXTS) // 15], ids=str)
+@pytest.mark.parametrize("text", TEXTS if WANTED else TEXTS[:: len(TEXTS) // 15], ids=str)
 def test_texts(text: str) -> None:
     check(Bench(STREAMS, DERIVED), text)
 
 
-@settings(
-    max_examples=int(EXAMPLES or 5),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=examples(5))
 @given(cases())
 def test_random_query(case: tuple[list[JudgedStream], str]) -> None:
     streams, text = case

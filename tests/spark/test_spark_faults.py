@@ -17,12 +17,13 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
+from effort import kills
 from spark import driven_query
 from spark.driven_query import ROWS, answers, checkpoint, expected, run, session_of
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 2)
+KILLS = kills(2)
 
 
 # --- processes that are killed --------------------------------------------------------------------

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
+from effort import examples
 from millstream.logical.text import plan_text
 from millstream.sql.plan_text import parse_plan
 
-EXAMPLES = int(os.environ.get("MILLSTREAM_EXAMPLES", "150"))
+EXAMPLES = examples(150)
 
-fuzz = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+fuzz = settings(max_examples=EXAMPLES)
 
 STREAMS = """
 CREATE STREAM Bid (auction INT, price DOUBLE, bidder STRING, tags ARRAY<STRING>, ts TIMESTAMP)

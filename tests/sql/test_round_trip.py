@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
+from effort import examples
 from millstream.errors import MillstreamError
 from millstream.sql.parser import parse
 
 TESTS = Path(__file__).parent.parent
-EXAMPLES = int(os.environ.get("MILLSTREAM_EXAMPLES", "60"))
-
-drawn = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+drawn = settings(max_examples=examples(60))
 
 
 def check(text: str, **parameters: object) -> None:

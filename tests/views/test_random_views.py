@@ -5,26 +5,17 @@ The usual run draws the same examples each time. MILLSTREAM_EXAMPLES=3000 draws 
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 import millstream as ms
+from effort import examples
 from oracle.judged_streams import JudgedStream, session_of
 from oracle.query_generator import cases
 
-EXAMPLES = os.environ.get("MILLSTREAM_EXAMPLES")
-
-drawn = settings(
-    max_examples=int(EXAMPLES or 60),
-    derandomize=EXAMPLES is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=list(HealthCheck),
-)
+drawn = settings(max_examples=examples(60))
 
 
 def quiet(session: ms.Session, text: str) -> ms.Query:

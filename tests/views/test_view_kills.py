@@ -5,7 +5,6 @@ The usual run kills a few times; MILLSTREAM_KILLS=30 kills so often.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -16,8 +15,9 @@ import duckdb
 import killed_view
 
 import millstream as ms
+from effort import kills
 
-KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 5)
+KILLS = kills(5)
 
 
 def files(folder: Path) -> set[str]:

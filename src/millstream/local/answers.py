@@ -61,9 +61,10 @@ def in_order(batch: Batch) -> Batch:
     return batch.take(np.lexsort(words[::-1]))
 
 
-def cropped(batch: Batch, beginning: int) -> Batch:
-    """Without what lies before time begins: tables may have rows there."""
-    if least(batch.start) >= beginning:
+def cropped(batch: Batch, beginning: int, in_order: bool = False) -> Batch:
+    """Without what lies before time begins: tables may have rows there. In order of start, the
+    first element tells."""
+    if least(batch.start[:1] if in_order else batch.start) >= beginning:
         return batch
     batch = batch.where(batch.end > beginning)
     return batch.timed(np.maximum(batch.start, beginning), batch.end)

@@ -79,7 +79,7 @@ class Delivery:
         self._take(batch)
 
     def _take(self, batch: Batch) -> None:
-        batch = answers.cropped(batch, self._context.beginning)
+        batch = answers.cropped(batch, self._context.beginning, self._context.in_order)
         if len(batch):
             self._gathered.append(batch.gathered())
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from millstream.local.tally import Tally
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
-from millstream.physical.operator import Context, Operator, PhysicalPlan
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.source import Source
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Graph:
         self._begun = False
         self._vertices: dict[int, Vertex] = {}
         self.root = self._open(plan)
+        context.in_order = plan.pattern is Pattern.WEAKEST
         self.sources: dict[str, list[Vertex]] = {}
         for vertex in self.vertices:
             if isinstance(vertex.node, Source):
@@ -109,7 +110,7 @@ class Graph:
     def foreseen(self) -> Batch:
         """What would be given if nothing more came: by a copy, which is brought to its end."""
         given = [Batch.empty(self.root.node.types, NEVER)]
-        plan, context = self.root.node, replace(self.context)
+        plan, context = self.root.node, replace(self.context, sources=[])
         copy = Graph(plan, context, lambda batch: given.append(batch.gathered()))
         copy.restore(deepcopy(self.save()))  # whatever it shares with the operators must not change
         copy.bring_to(INFINITY)

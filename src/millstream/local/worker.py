@@ -74,6 +74,7 @@ class Worker:
         self._is_due = not self._streams and policy.by_clock  # there is an answer from the start
         self._over = False
         self._nothing = Batch.empty(graph.root.node.types, graph.root.frontier)
+        graph.context.admits_late = not policy.has_late
 
     # --- the thread ------------------------------------------------------------------------------
 

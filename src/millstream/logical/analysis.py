@@ -2,7 +2,7 @@
 
 `lives_one_instant`: every row is valid for one chronon (K table 12.1, right column).
 `granule`: snapshots change only at multiples of it.
-`at_most_one_row`, `exactly_one_row`: of every snapshot.
+`exactly_one_row`: of every snapshot.
 `only_now`: no window but NOW anywhere below.
 `growing`: the operators whose state grows for ever, and why.
 """
@@ -102,21 +102,6 @@ def given_anew(plan: Plan) -> int | None:
         case Filter() | Map():
             return given_anew(plan.input)
     return None
-
-
-def at_most_one_row(plan: Plan) -> bool:
-    match plan:
-        case Aggregate():
-            return not plan.keys
-        case TopN():
-            return (plan.limit == 1 and not plan.keys) or at_most_one_row(plan.input)
-        case Map() | Filter() | Distinct():
-            return at_most_one_row(plan.input)
-        case Join(kind=JoinKind.SEMI | JoinKind.ANTI):
-            return at_most_one_row(plan.left)
-        case Join():  # a FULL JOIN of two rows that do not match has both
-            return plan.kind is not JoinKind.FULL and all(map(at_most_one_row, plan.inputs))
-    return False
 
 
 def exactly_one_row(plan: Plan) -> bool:

@@ -44,6 +44,11 @@ def has_unique_rows(plan: Plan) -> bool:
     return bool(unique_columns(plan))
 
 
+def at_most_one_row(plan: Plan) -> bool:
+    """Whether no snapshot has two rows."""
+    return frozenset() in unique_columns(plan)
+
+
 def unique_columns(plan: Plan) -> Keys:
     """Sets of columns in which no two rows of a snapshot agree; the empty one where there is at
     most one row."""

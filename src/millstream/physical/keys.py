@@ -175,6 +175,11 @@ class KeySpace:
     def nbytes(self) -> int:
         return self._keys.nbytes + self._table.nbytes + sum(w.nbytes for w in self._words)
 
+    @property
+    def room(self) -> int:
+        """For so many keys."""
+        return self._keys.shape[1]
+
     def encode(self, columns: Sequence[pa.Array], length: int, add: bool = True) -> Ints:
         """The code of each row's key; unknown ones get a new code, or -1 without `add`."""
         codes = np.empty(length, np.int64)

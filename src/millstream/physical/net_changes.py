@@ -74,8 +74,23 @@ class NetChanges:
         if len(self._gone):
             self._slots.release(self._gone)
             self._gone = self._gone[:0]
-        if self._rows.is_stale:
+        if self._slots.capacity > 4 * (self._slots.used + 1024):  # there was a burst
+            self._shrink()
+        elif self._rows.is_stale:
             self._rows.vacuum(self._slots.in_use())
+
+    def _shrink(self) -> None:
+        used = self._slots.in_use()
+        slots = np.arange(len(used))
+        renumbered = np.full(self._slots.capacity, -1)
+        renumbered[used] = slots
+        self._timeline.renumber(renumbered)
+        capacity = len(used) * 3 // 2 + 1024
+        self._rows.move(used, capacity)
+        self._rows.vacuum(slots)
+        self._ahead = np.append(self._ahead[used], np.zeros(capacity - len(used), np.int8))
+        self._slots = Slots(capacity)
+        self._slots.occupy(slots)
 
     def due(self, batch: Batch, floor: int = NEVER) -> tuple[Columns, Ints, Ints]:
         """Take in elements; gives the rows that change before the frontier of the batch, when, and
@@ -111,8 +126,8 @@ class NetChanges:
 
     def _codes(self, rows: Columns, length: int, tied: Ints) -> Ints:
         """Numbers that rows of one instant share if they are equal."""
-        if self._alike.is_stale:
-            self._alike.keep(np.empty(0, np.int64))
+        if self._alike.is_stale or self._alike.room > 8 * (len(tied) + 1024):
+            self._alike = KeySpace(self._alike.types)
         if len(tied) == length:
             codes = self._alike.encode(rows, length)
         else:

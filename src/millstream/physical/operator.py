@@ -57,6 +57,10 @@ class Context:
     draws: Draws = field(default_factory=Draws)
     #: The frontier of each source.
     sources: list[int] = field(default_factory=list)
+    #: Whether rows may come that start before it: to a query without state none is late.
+    admits_late: bool = False
+    #: Whether the answer comes in order of start.
+    in_order: bool = False
 
     @property
     def has_begun(self) -> bool:

@@ -28,6 +28,8 @@ from millstream.sql.scope import Scope, name_of, name_span_of, refuse_others, sp
 
 BOOLEAN = pa.bool_()
 
+NO_FROM = "a SELECT without FROM"  # as a place
+
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -55,8 +57,15 @@ class ScalarBinder:
         )
 
     def subquery(self, node: exp.Expression) -> Expression:
-        help = "write the condition in WHERE" if self.place == "ON" else None
-        raise BindError(f"a subquery cannot stand in {self.place}", span_of(node), help)
+        from_query = "let a query with FROM give the rows: SELECT …, MAX(x) FROM …"
+        remedies = {
+            "ON": "write the condition in WHERE",
+            "VALUES": from_query,
+            NO_FROM: from_query,
+        }
+        raise BindError(
+            f"a subquery cannot stand in {self.place}", span_of(node), remedies.get(self.place)
+        )
 
     def nondeterministic(self, node: exp.Expression, name: str) -> None:
         """Called for functions whose value is not the same each time; refused by default."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream.errors import BindError, Span
-from millstream.logical.analysis import at_most_one_row, exactly_one_row
+from millstream.logical.analysis import exactly_one_row
 from millstream.logical.expressions import (
     AggregateCall,
     Call,
@@ -47,6 +47,7 @@ from millstream.logical.plan import (
     Plan,
     rename,
 )
+from millstream.logical.uniqueness import at_most_one_row
 from millstream.sql.scalar import BOOLEAN, ScalarBinder
 from millstream.sql.scope import Scope, span_of
 from millstream.sql.unnest import (

@@ -18,7 +18,7 @@ from millstream.names import Name
 from millstream.sql.clause_binders import outermost_aggregates
 from millstream.sql.clauses import AsOf
 from millstream.sql.pulls import PullBinder, Read, is_kept
-from millstream.sql.scalar import ScalarBinder
+from millstream.sql.scalar import NO_FROM, ScalarBinder
 from millstream.sql.scope import Scope, name_of, refuse_others, span_of
 from millstream.sql.table_steps import Step, check_width, deleted, merged, targets_of, updated
 
@@ -161,7 +161,8 @@ class ChangeBinder(PullBinder):
         return exp.Table(this=name, alias=using.args["alias"].copy())
 
     def _values(self, node: exp.Values) -> Plan:
-        binder = ScalarBinder(self.catalog, Scope(), self.parameters, "VALUES")
+        place = node.meta.get("place", "VALUES")
+        binder = ScalarBinder(self.catalog, Scope(), self.parameters, place)
         rows = [self._items(row) for row in node.expressions]
         columns: list[Field] = []
         bound = [[binder.bind(item) for item in row] for row in rows]
@@ -215,7 +216,9 @@ def _as_values(rows: exp.Expression) -> exp.Expression:
         )
         alias.set("columns", list(names))
     row = exp.Tuple(expressions=[item.unalias() for item in items])
-    return exp.Values(expressions=[row], alias=alias)
+    values = exp.Values(expressions=[row], alias=alias)
+    values.meta["place"] = NO_FROM
+    return values
 
 
 def _column_of(table: str, name: str) -> exp.Expression:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millstream.errors import BindError, Span
-from millstream.logical.analysis import at_most_one_row, granule, lives_one_instant
+from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import (
     ARRIVAL,
@@ -26,6 +26,7 @@ from millstream.logical.plan import (
     TimeWindow,
 )
 from millstream.logical.time import INFINITY, LONGEST, TimeDomain
+from millstream.logical.uniqueness import at_most_one_row
 from millstream.names import Name, QualifiedName
 from millstream.sql import clauses as syntax
 from millstream.sql.scope import Relation, Scope, visible

@@ -21,12 +21,13 @@ import millstream as ms
 from checkpoint import killed_query
 from checkpoint.test_kills import elements, last_manifest
 from connectors.sinks import killed_insert
+from effort import kills
 from millstream.fragments.remote import RemoteGraph
 from millstream.local import worker
 
 POSTGRES = pytest.mark.xdist_group("postgres")
 
-KILLS = int(os.environ.get("MILLSTREAM_KILLS") or 3)
+KILLS = kills(3)
 
 
 def killed(folder: Path, *arguments: str) -> None:

@@ -73,10 +73,10 @@ class SourceOperator(Operator):
         context.sources.append(NEVER)
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
-        context = self._context
-        if len(batch) and self._begins:
+        context, frontier = self._context, self._context.sources[self._number]
+        if self._begins and (frontier < context.beginning or context.admits_late):
             context.beginning = min(context.beginning, first_start(batch.start))
-        context.sources[self._number] = max(context.sources[self._number], batch.frontier)
+        context.sources[self._number] = max(frontier, batch.frontier)
         return [batch]
 
     def save(self) -> State:
