@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.net_changes import NetChanges
+from millstream.physical.one_form import one_form
 
 TYPES = [pa.int64(), pa.string()]
 Element = tuple[int, int, str, int]  # start, end, value, weight
@@ -116,3 +117,36 @@ def test_after_a_burst_little_is_kept(ordered: bool) -> None:
         sizes.append(net.nbytes)
     assert sizes[-2] < max(sizes) / 4
     assert told == expected(found)
+
+
+@pytest.mark.parametrize("ordered", [True, False], ids=["in order", "in any order"])
+@pytest.mark.parametrize("type", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("ends", [True, False], ids=["intervals", "signed"])
+def test_what_goes_has_the_bits_of_what_came(ordered: bool, type: pa.DataType, ends: bool) -> None:
+    wide = type == pa.float64()
+    other = np.array(0xFFF8000000000001 if wide else 0xFFC00001, np.uint64 if wide else np.uint32)
+    nan = other.view(np.float64 if wide else np.float32)
+    values = pa.array(np.array([0.0, np.nan, -0.0, nan], type.to_pandas_dtype()))
+    start = [0, 5, 10, 15]
+    weight = [1] * 4
+    if not ends:  # the same, as signed elements
+        values = pa.concat_arrays([values, values])
+        start, weight = [*start, 10, 15, 20, 25], [1, 1, 1, 1, -1, -1, -1, -1]
+    end = [time + 10 for time in start] if ends else [INFINITY] * len(start)
+    net = NetChanges([type], ordered)
+    rows, times, changes = net.due(Batch.of([values], start, end, weight, INFINITY))
+    assert times.tolist() == [0, 5, 20, 25]
+    assert changes.tolist() == [1, 1, -1, -1]
+    bits = rows[0].to_numpy().view(other.dtype).tolist()
+    assert bits[:2] == bits[2:]
+
+
+def test_zeros_within_other_values_have_one_form() -> None:
+    type = pa.list_(pa.struct([("x", pa.float64()), ("y", pa.string())]))
+    zero, other = {"x": -0.0, "y": "a"}, {"x": None, "y": None}
+    values = pa.array([[zero], None, [], [None, other], [other, zero]], type)
+    for first in range(6):
+        part = values.slice(first)
+        formed = one_form(part)
+        assert formed.to_pylist() == part.to_pylist()
+        assert "-0.0" not in str(formed.to_pylist())

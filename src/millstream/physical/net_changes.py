@@ -18,6 +18,7 @@ from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.kernels.looks import ascends, greatest, least
 from millstream.physical.kernels.net_changes import last_events, net_changes, tied_events
 from millstream.physical.keys import KeySpace
+from millstream.physical.one_form import has_floating, one_form
 from millstream.physical.operator import Operator, Pattern, PhysicalPlan
 from millstream.physical.slots import Slots
 from millstream.physical.store import RowStore
@@ -31,6 +32,7 @@ class NetChanges:
 
     def __init__(self, types: Sequence[pa.DataType], ordered: bool, net: bool = False) -> None:
         self._is_net = net
+        self._has_floating = any(map(has_floating, types))
         self._timeline = Timeline([ordered])
         self._slots = Slots()
         self._rows = RowStore(types, self._slots.capacity)
@@ -60,9 +62,16 @@ class NetChanges:
         if lacking:
             self._make_room(larger(self._slots.capacity, self._slots.capacity + lacking))
         slots = self._slots.take(len(batch))
-        self._rows.put(slots, batch.columns)
+        self._rows.put(slots, self._in_one_form(batch.columns))
         self._ahead[slots] = 1 + (batch.end < INFINITY)
         self._timeline.add(0, slots, batch)
+
+    def _in_one_form(self, columns: Columns) -> Columns:
+        """A row that goes must be found among those that came, also by who compares bits: of equal
+        ones that cancelled each other, either may be the one that stays."""
+        if not self._has_floating:
+            return columns
+        return Columns.of(map(one_form, columns))
 
     def _make_room(self, capacity: int) -> None:
         self._rows.move(np.arange(self._rows.capacity), capacity)
@@ -108,7 +117,8 @@ class NetChanges:
         if self._is_net and least(batch.start) >= floor:
             batch = by_start(batch)
             return batch.columns, batch.start, batch.weight
-        times, weight, columns = np.maximum(batch.start, floor), batch.weight, batch.columns
+        columns = self._in_one_form(batch.columns)
+        times, weight = np.maximum(batch.start, floor), batch.weight
         if not ascends(times):
             order = times.argsort(kind="stable")
             times, weight, columns = times[order], weight[order], columns.take(order)
