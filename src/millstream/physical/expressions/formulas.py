@@ -1,6 +1,6 @@
 """Formulas: arithmetic, comparisons and logic over numbers, for batches where nothing can go wrong.
 
-A formula is computed by a program (`programs`) where no column has a NULL and no integer is so
+A formula is computed by machine code (`programs`) where no column has a NULL and no integer is so
 large that something could overflow. Else it gives up, and the nodes evaluate the batch with all
 care (`nodes.Direct`). What can fail in other ways, as a division by a column, is no formula.
 
@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.functions import Signature
-from millstream.physical.kernels import programs as operations
+from millstream.physical.expressions import operations
+from millstream.physical.expressions.operations import Operation
 from millstream.types import (
     BIGINT,
     BOOLEAN,
@@ -66,7 +67,7 @@ class Step:
     """An operation on one formula or two. `size` tells how far from 0 its results can be, if it is
     known how far the operands are; only that of integers matters."""
 
-    operation: int  # of `kernels.programs`
+    operation: Operation
     operands: tuple[Formula, ...]
     type: pa.DataType
     size: Callable[..., int] = lambda *sizes: 0
@@ -104,18 +105,18 @@ def cast_formula(operand: Formula | None, target: pa.DataType) -> Formula | None
     if not (is_integral(operand.type) or is_floating(operand.type)):
         return None
     if target == BIGINT and operand.type == INT:
-        return Step(operations.ADD, (operand, _number(0, BIGINT)), target, _sum)
+        return Step(operations.widen, (operand,), target, _same_size)
     if target == DOUBLE and is_integral(operand.type):
-        return Step(operations.TO_DOUBLE, (operand,), target)
+        return Step(operations.to_double, (operand,), target)
     if target == DOUBLE and operand.type == REAL:
-        return Step(operations.ROUND_TO_REAL, (operand,), target)
+        return Step(operations.widen_floating, (operand,), target)
     return None
 
 
 def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Formula | None:
     """OR if one TRUE decides, AND if one FALSE does."""
     result, *others = operands
-    operation = operations.OR if decisive else operations.AND
+    operation = operations.either if decisive else operations.both
     for operand in others:
         if result is None or operand is None or _are_constant([result, operand]):
             return None
@@ -146,7 +147,9 @@ def _same_size(a: int) -> int:
     return a
 
 
-def _arithmetic(on_integers: int, on_doubles: int, size: Callable[..., int]) -> Builder:
+def _arithmetic(
+    on_integers: Operation, on_floating: Operation, size: Callable[..., int]
+) -> Builder:
     """Of operands that are stored as the result is."""
 
     def build(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
@@ -154,17 +157,10 @@ def _arithmetic(on_integers: int, on_doubles: int, size: Callable[..., int]) -> 
         if stored is None or any(DTYPES[operand.type] != stored for operand in operands):
             return None
         if is_floating(type):
-            return _rounded(Step(on_doubles, operands, type))
+            return Step(on_floating, operands, type)
         return Step(on_integers, operands, type, size)
 
     return build
-
-
-def _rounded(step: Step) -> Step:
-    """A REAL is computed as a double, which has more than twice its digits, and then rounded."""
-    if step.type != REAL:
-        return step
-    return Step(operations.ROUND_TO_REAL, (step,), REAL)
 
 
 def _quotient(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
@@ -172,53 +168,60 @@ def _quotient(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | Non
     _, divisor = operands
     if not is_floating(type) or not isinstance(divisor, Number) or divisor.value == 0:
         return None
-    return _rounded(Step(operations.DIVIDE_DOUBLES, operands, type))
+    return Step(operations.divide_floating, operands, type)
 
 
 def _remainder(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
     """Of integers, by a positive constant."""
-    _, divisor = operands
+    dividend, divisor = operands
     if not is_integral(type) or not isinstance(divisor, Number) or divisor.value <= 0:
         return None
-    return Step(operations.REMAINDER, operands, type, min)
+    number = int(divisor.value)
+    return Step(operations.remainder(number), (dividend,), type, lambda size: min(size, number))
 
 
 # --- comparisons and logic --------------------------------------------------------------------
 
-# Of integers and of doubles; whether the operands change places, and whether it is the contrary.
-_COMPARISONS: dict[str, tuple[int, int, bool, bool]] = {
-    "=": (operations.EQUAL, operations.EQUAL_DOUBLES, False, False),
-    "<>": (operations.EQUAL, operations.EQUAL_DOUBLES, False, True),
-    "<": (operations.LESS, operations.LESS_DOUBLES, False, False),
-    "<=": (operations.LESS_EQUAL, operations.LESS_EQUAL_DOUBLES, False, False),
-    ">": (operations.LESS, operations.LESS_DOUBLES, True, False),
-    ">=": (operations.LESS_EQUAL, operations.LESS_EQUAL_DOUBLES, True, False),
+# Of integers, floating numbers and truth values; whether the operands change places, and whether it
+# is the contrary.
+_EQUAL = operations.equal, operations.equal_floating, operations.equal
+_LESS = operations.less, operations.less_floating, operations.less_truth
+_LESS_EQUAL = operations.less_equal, operations.less_equal_floating, operations.less_equal_truth
+_COMPARISONS: dict[str, tuple[tuple[Operation, Operation, Operation], bool, bool]] = {
+    "=": (_EQUAL, False, False),
+    "<>": (_EQUAL, False, True),
+    "<": (_LESS, False, False),
+    "<=": (_LESS_EQUAL, False, False),
+    ">": (_LESS, True, False),
+    ">=": (_LESS_EQUAL, True, False),
 }
 
 
 def _comparison(name: str) -> Builder:
-    on_integers, on_doubles, swapped, contrary = _COMPARISONS[name]
+    (of_integers, of_floating, of_truths), swapped, contrary = _COMPARISONS[name]
 
     def build(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
-        operation = on_doubles if is_floating(operands[0].type) else on_integers
-        compared = Step(operation, operands[::-1] if swapped else operands, BOOLEAN)
-        return _negation(type, (compared,)) if contrary else compared
+        compared = operands[0].type
+        operation = of_floating if is_floating(compared) else of_integers
+        operation = of_truths if compared == BOOLEAN else operation
+        step = Step(operation, operands[::-1] if swapped else operands, BOOLEAN)
+        return _negation(type, (step,)) if contrary else step
 
     return build
 
 
 def _negation(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
-    return Step(operations.EQUAL, (*operands, _number(False, BOOLEAN)), BOOLEAN)
+    return Step(operations.negation, operands, BOOLEAN)
 
 
 Builder: TypeAlias = Callable[[pa.DataType, tuple[Formula, ...]], Formula | None]
 
 _BUILDERS: dict[str, Builder] = {
-    "+": _arithmetic(operations.ADD, operations.ADD_DOUBLES, _sum),
-    "-": _arithmetic(operations.SUBTRACT, operations.SUBTRACT_DOUBLES, _sum),
-    "*": _arithmetic(operations.MULTIPLY, operations.MULTIPLY_DOUBLES, _product),
-    "negate": _arithmetic(operations.NEGATE, operations.NEGATE_DOUBLES, _same_size),
-    "abs": _arithmetic(operations.ABS, operations.ABS_DOUBLES, _same_size),
+    "+": _arithmetic(operations.add, operations.add_floating, _sum),
+    "-": _arithmetic(operations.subtract, operations.subtract_floating, _sum),
+    "*": _arithmetic(operations.multiply, operations.multiply_floating, _product),
+    "negate": _arithmetic(operations.negate, operations.negate_floating, _same_size),
+    "abs": _arithmetic(operations.absolute, operations.absolute_floating, _same_size),
     "/": _quotient,
     "%": _remainder,
     **{name: _comparison(name) for name in _COMPARISONS},
