@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ from millstream.logical.evaluate import UserFunction, evaluator
 from millstream.logical.expressions import Expression
 from millstream.logical.functions import EvaluationError
 from millstream.logical.plan import Schema
-from millstream.physical.expressions import Compiled, compile_expression
+from millstream.physical.expressions import Compiled, compile_expression, programs
 from millstream.values import to_arrow, to_plain
 
 FAILED = "failed"
@@ -99,11 +100,33 @@ def assert_agree(
     rows: Sequence[tuple[Any, ...]],
     functions: Mapping[str, UserFunction] | None = None,
 ) -> None:
-    """The same for the whole batch, for one in the middle of its memory, and for each row alone."""
+    """The same for the whole batch, for one in the middle of its memory, and for each row alone;
+    with machine code, and before it is made."""
     functions = functions or {}
-    compiled = compile_expression(expression, schema, functions)
-    assert compiled.type == expression.type
     expected = [exactly(value) for value in reference(expression, schema, rows, functions)]
+    for worth in (0, NEVER):
+        with machine_code_for(worth):
+            compiled = compile_expression(expression, schema, functions)
+            assert compiled.type == expression.type
+            _assert_evaluates(compiled, schema, rows, expected)
+
+
+NEVER = 10**9
+
+
+@contextmanager
+def machine_code_for(rows: int) -> Iterator[None]:
+    """So many rows are worth it."""
+    before, programs.WORTH = programs.WORTH, rows
+    try:
+        yield
+    finally:
+        programs.WORTH = before
+
+
+def _assert_evaluates(
+    compiled: Compiled, schema: Schema, rows: Sequence[tuple[Any, ...]], expected: list[Any]
+) -> None:
     for slice in (False, True):
         got = [exactly(v) for v in evaluated(compiled, schema, rows, slice=slice)]
         assert got == expected, differences(rows, got, expected)

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ctypes import PYFUNCTYPE, c_int64
-from functools import lru_cache
 
 from llvmlite import binding
 
-KEPT = 1_000  # functions; one that is in use stays in any case
-
 
 class MachineCode:
-    """A function of integers whose value is one."""
+    """A function of integers whose value is one. Its memory is freed with this object: whoever
+    keeps `call` keeps the object."""
 
     def __init__(self, text: str, name: str, arity: int) -> None:
         binding.initialize_native_target()
@@ -31,9 +29,3 @@ class MachineCode:
         self._engine.finalize_object()
         kind = PYFUNCTYPE(c_int64, *[c_int64] * arity)
         self.call: Callable[..., int] = kind(self._engine.get_function_address(name))
-
-
-@lru_cache(KEPT)
-def machine_code(text: str, name: str, arity: int) -> MachineCode:
-    """Whoever calls the function holds on to this: its memory goes with it."""
-    return MachineCode(text, name, arity)

@@ -64,7 +64,7 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """An operation on one formula or two. `size` tells how far from 0 its results can be, if it is
+    """An operation on formulas. `size` tells how far from 0 its results can be, if it is
     known how far the operands are; only that of integers matters."""
 
     operation: Operation
@@ -173,11 +173,11 @@ def _quotient(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | Non
 
 def _remainder(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
     """Of integers, by a positive constant."""
-    dividend, divisor = operands
+    _, divisor = operands
     if not is_integral(type) or not isinstance(divisor, Number) or divisor.value <= 0:
         return None
-    number = int(divisor.value)
-    return Step(operations.remainder(number), (dividend,), type, lambda size: min(size, number))
+    more = _number(divisor.value, DOUBLE), _number(1 / float(divisor.value), DOUBLE)
+    return Step(operations.remainder, (*operands, *more), type, lambda a, b, *_: min(a, b))
 
 
 # --- comparisons and logic --------------------------------------------------------------------

@@ -1,165 +1,182 @@
-"""Formulas as one loop over rows, in LLVM's language: so many rows at a time as a vector has lanes,
-and what is left over row by row."""
+"""One loop over the rows of columns, in LLVM's language: as many rows at a time as a vector has
+lanes, and what is left over row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
-import pyarrow as pa
 from llvmlite import ir
 
-from millstream.physical.expressions.formulas import (
-    DTYPES,
-    Formula,
-    Input,
-    Number,
-    limits_of,
-    parts,
-)
-from millstream.physical.expressions.operations import bits, constant, outside
-from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
+from millstream.physical.expressions.operations import Operation, bits, outside
+from millstream.physical.machine_code import MachineCode
 
-NAME = "loop"
 LANES = 8
+KEPT = 1_000  # loops whose code is kept for the next who need it
 
-_WORD = ir.IntType(64)
-_BYTE = ir.IntType(8)
-_TYPES: Mapping[pa.DataType, ir.Type] = {
-    BOOLEAN: ir.IntType(1),
-    INT: ir.IntType(32),
-    BIGINT: _WORD,
-    REAL: ir.FloatType(),
-    DOUBLE: ir.DoubleType(),
-    DATE: ir.IntType(32),
-    TIMESTAMP: _WORD,
-    INTERVAL: _WORD,
+_NAME = "loop"
+_WORD, _BYTE, _TRUTH = ir.IntType(64), ir.IntType(8), ir.IntType(1)
+_TYPES: dict[str, ir.Type] = {
+    "bool": _TRUTH,
+    "int32": ir.IntType(32),
+    "int64": _WORD,
+    "float32": ir.FloatType(),
+    "float64": ir.DoubleType(),
 }
 
-# From the first row of a turn, what the turns so far came to, and the number of lanes.
-Turn: TypeAlias = Callable[[ir.Value, list[ir.Value], int], list[ir.Value]]
+
+@dataclass(frozen=True)
+class Loop:
+    """What is computed, but for the values of constants: so that one code serves all queries that
+    differ in those. Values have places: columns first, then constants, then steps."""
+
+    columns: tuple[str, ...]  # NumPy's names of their types; truth values are bytes
+    constants: tuple[str, ...]
+    steps: tuple[tuple[Operation, tuple[int, ...]], ...]  # with the places of the operands
+    limits: tuple[tuple[int, int], ...]  # places of columns, and of constants they must not exceed
+    results: tuple[int, ...]
+    selects: bool = False  # instead of its value, the numbers of rows for which the result holds
+
+    @property
+    def arity(self) -> int:
+        return 1 + len(self.columns) + len(self.results) + len(self.constants)
 
 
-def storing(formulas: Sequence[Formula]) -> str:
-    """A function of the number of rows and the addresses of columns, as `columns_of` has them, and
-    of results. It gives 0, or -1 if some integer is not within its limit: then the results mean
-    nothing. Truth values are bytes."""
-    return _Loop(formulas).text(selects=False)
+@lru_cache(KEPT)
+def compiled(loop: Loop) -> MachineCode:
+    """A function of the number of rows, of the addresses of columns and results, and of the bits of
+    constants. It gives how many rows were selected, or -1 if some integer is beyond its limit: then
+    the results mean nothing."""
+    return MachineCode(loop_text(loop), _NAME, loop.arity)
 
 
-def selecting(condition: Formula) -> str:
-    """A function as above, whose only result are the numbers of those rows for which the condition
-    holds; it gives how many."""
-    return _Loop([condition]).text(selects=True)
+def loop_text(loop: Loop) -> str:
+    function = ir.Function(ir.Module(), ir.FunctionType(_WORD, [_WORD] * loop.arity), _NAME)
+    rows, *others = function.args
+    columns, results = others[: len(loop.columns)], others[len(loop.columns) :]
+    builder = ir.IRBuilder(function.append_basic_block())
+    constants = results[len(loop.results) :]
+    whole = builder.and_(rows, _WORD(-LANES))
+    nothing = [_WORD(0), _WORD(0)]
+    turns = [_Turn(builder, loop, columns, results, constants, lanes) for lanes in (LANES, 1)]
+    so_far = _repeat(builder, _WORD(0), whole, LANES, nothing, turns[0].emit)
+    strays, selected = _repeat(builder, whole, rows, 1, so_far, turns[1].emit)
+    good = builder.icmp_unsigned("==", strays, _WORD(0))
+    builder.ret(builder.select(good, selected, _WORD(-1)))
+    return str(builder.module)
 
 
-def columns_of(formulas: Sequence[Formula]) -> dict[int, pa.DataType]:
-    """The columns that formulas read, by position."""
-    return {part.position: part.type for part in parts(*formulas) if isinstance(part, Input)}
+# From the first row of a turn and what the turns so far came to.
+Body: TypeAlias = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 
 
-class _Loop:
-    def __init__(self, formulas: Sequence[Formula]) -> None:
-        self._formulas = formulas
-        self._columns = columns_of(formulas)
-        self._limits = _common_limits(formulas)
-        module = ir.Module()
-        arity = 1 + len(self._columns) + len(formulas)
-        function = ir.Function(module, ir.FunctionType(_WORD, [_WORD] * arity), NAME)
-        self._rows, *addresses = function.args
-        self._inputs = dict(zip(self._columns, addresses, strict=False))
-        self._results = addresses[len(self._columns) :]
-        self._builder = ir.IRBuilder(function.append_basic_block())
+def _repeat(
+    builder: ir.IRBuilder,
+    first: ir.Value,
+    stop: ir.Value,
+    step: int,
+    start: list[ir.Value],
+    body: Body,
+) -> list[ir.Value]:
+    """Turns from the first row on; gives what they came to."""
+    before = builder.block
+    head, inside, after = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    row, *so_far = [builder.phi(_WORD) for _ in range(1 + len(start))]
+    builder.cbranch(builder.icmp_signed("<", row, stop), inside, after)
+    builder.position_at_end(inside)
+    then = [builder.add(row, _WORD(step)), *body(row, so_far)]
+    for phi, at_first, later in zip([row, *so_far], [first, *start], then, strict=True):
+        phi.add_incoming(at_first, before)
+        phi.add_incoming(later, builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return so_far
 
-    def text(self, selects: bool) -> str:
-        builder, turn = self._builder, self._select if selects else self._store
-        whole = builder.and_(self._rows, _WORD(-LANES))
-        carried = self._repeat(_WORD(0), whole, LANES, [_WORD(0), _WORD(0)], turn)
-        strays, selected = self._repeat(whole, self._rows, 1, carried, turn)
-        good = builder.icmp_unsigned("==", strays, _WORD(0))
-        builder.ret(builder.select(good, selected, _WORD(-1)))
-        return str(builder.module)
 
-    def _repeat(
-        self, first: ir.Value, stop: ir.Value, lanes: int, carried: list[ir.Value], turn: Turn
-    ) -> list[ir.Value]:
-        """Turns from the first row on, as many rows each as there are lanes."""
-        builder = self._builder
-        before = builder.block
-        head, body, after = (builder.append_basic_block() for _ in range(3))
-        builder.branch(head)
-        builder.position_at_end(head)
-        row, *known = [builder.phi(_WORD) for _ in range(1 + len(carried))]
-        builder.cbranch(builder.icmp_signed("<", row, stop), body, after)
-        builder.position_at_end(body)
-        later = [builder.add(row, _WORD(lanes)), *turn(row, known, lanes)]
-        for phi, at_first, then in zip([row, *known], [first, *carried], later, strict=True):
-            phi.add_incoming(at_first, before)
-            phi.add_incoming(then, builder.block)
-        builder.branch(head)
-        builder.position_at_end(after)
-        return known
+class _Turn:
+    """What is done with as many rows as there are lanes."""
 
-    def _store(self, row: ir.Value, carried: list[ir.Value], lanes: int) -> list[ir.Value]:
-        values, strays = self._computed(row, lanes)
-        for formula, value, address in zip(self._formulas, values, self._results, strict=True):
-            if formula.type == BOOLEAN:
-                value = self._builder.zext(value, ir.VectorType(_BYTE, lanes))
-            pointer = self._pointer(address, row, formula.type, value.type)
-            self._builder.store(value, pointer, align=1)
-        return [self._builder.or_(carried[0], strays), carried[1]]
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        loop: Loop,
+        columns: Sequence[ir.Value],
+        results: Sequence[ir.Value],
+        constants: Sequence[ir.Value],
+        lanes: int,
+    ) -> None:
+        self._builder = builder
+        self._loop = loop
+        self._columns = columns
+        self._results = results
+        self._lanes = lanes
+        kinds = zip(constants, loop.constants, strict=True)
+        self._constants = [self._repeated(word, _TYPES[kind]) for word, kind in kinds]
 
-    def _select(self, row: ir.Value, carried: list[ir.Value], lanes: int) -> list[ir.Value]:
+    def emit(self, row: ir.Value, so_far: list[ir.Value]) -> list[ir.Value]:
+        loop, builder = self._loop, self._builder
+        strays, selected = so_far
+        values = [self._load(*column, row) for column in zip(self._columns, loop.columns)]
+        values += self._constants
+        for column, limit in loop.limits:
+            beyond = outside(builder, values[column], values[limit])
+            strays = builder.or_(strays, bits(builder, beyond))
+        for operation, operands in loop.steps:
+            values.append(operation(builder, *[values[place] for place in operands]))
+        for address, place in zip(self._results, loop.results):
+            if loop.selects:
+                selected = self._select(values[place], row, address, selected)
+            else:
+                self._store(values[place], row, address)
+        return [strays, selected]
+
+    def _select(
+        self, holds: ir.Value, row: ir.Value, address: ir.Value, selected: ir.Value
+    ) -> ir.Value:
         """Without a branch: no processor can guess which rows are selected."""
-        builder, (strays, selected) = self._builder, carried
-        (holds,), more = self._computed(row, lanes)
-        holding = bits(builder, holds)
-        for lane in range(lanes):
-            pointer = self._pointer(self._results[0], selected, BIGINT, _WORD)
-            builder.store(builder.add(row, _WORD(lane)), pointer)
+        builder, holding = self._builder, bits(self._builder, holds)
+        for lane in range(self._lanes):
+            builder.store(builder.add(row, _WORD(lane)), self._pointer(address, selected, 8, _WORD))
             held = builder.and_(builder.lshr(holding, _WORD(lane)), _WORD(1))
             selected = builder.add(selected, held)
-        return [builder.or_(strays, more), selected]
+        return selected
 
-    def _computed(self, row: ir.Value, lanes: int) -> tuple[list[ir.Value], ir.Value]:
-        """The values of the formulas, and a number that is 0 if all integers are within limits."""
-        loaded = {position: self._load(position, row, lanes) for position in self._columns}
-        strays = _WORD(0)
-        for position, limit in self._limits.items():
-            beyond = outside(self._builder, loaded[position], limit)
-            strays = self._builder.or_(strays, bits(self._builder, beyond))
-        values: dict[Formula, ir.Value] = {}
-        for part in parts(*self._formulas):
-            if isinstance(part, Input):
-                values[part] = loaded[part.position]
-            elif isinstance(part, Number):
-                plain = part.value.item()
-                values[part] = constant(ir.VectorType(_TYPES[part.type], lanes), plain)
-            else:
-                operands = [values[operand] for operand in part.operands]
-                values[part] = part.operation(self._builder, *operands)
-        return [values[formula] for formula in self._formulas], strays
+    def _store(self, value: ir.Value, row: ir.Value, address: ir.Value) -> None:
+        if value.type.element == _TRUTH:
+            value = self._builder.zext(value, ir.VectorType(_BYTE, self._lanes))
+        pointer = self._pointer(address, row, _bytes(value.type.element), value.type)
+        self._builder.store(value, pointer, align=1)
 
-    def _load(self, position: int, row: ir.Value, lanes: int) -> ir.Value:
-        type = self._columns[position]
-        stored = ir.VectorType(_BYTE if type == BOOLEAN else _TYPES[type], lanes)
-        pointer = self._pointer(self._inputs[position], row, type, stored)
+    def _load(self, address: ir.Value, kind: str, row: ir.Value) -> ir.Value:
+        type = _TYPES[kind]
+        vector = ir.VectorType(_BYTE if type == _TRUTH else type, self._lanes)
+        pointer = self._pointer(address, row, _bytes(vector.element), vector)
         value = self._builder.load(pointer, align=1)
-        if type == BOOLEAN:
-            return self._builder.trunc(value, ir.VectorType(_TYPES[BOOLEAN], lanes))
+        if type == _TRUTH:
+            return self._builder.trunc(value, ir.VectorType(_TRUTH, self._lanes))
         return value
 
-    def _pointer(
-        self, address: ir.Value, row: ir.Value, type: pa.DataType, to: ir.Type
-    ) -> ir.Value:
-        distance = self._builder.mul(row, _WORD(DTYPES[type].itemsize))
-        return self._builder.inttoptr(self._builder.add(address, distance), ir.PointerType(to))
+    def _pointer(self, address: ir.Value, row: ir.Value, width: int, to: ir.Type) -> ir.Value:
+        place = self._builder.add(address, self._builder.mul(row, _WORD(width)))
+        return self._builder.inttoptr(place, ir.PointerType(to))
+
+    def _repeated(self, word: ir.Value, type: ir.Type) -> ir.Value:
+        """The value that a word begins with, in all lanes."""
+        builder, none = self._builder, ir.Constant(ir.VectorType(type, self._lanes), ir.Undefined)
+        narrow = ir.IntType(1 if type == _TRUTH else 8 * _bytes(type))
+        value = word if narrow == _WORD else builder.trunc(word, narrow)
+        if type != narrow:
+            value = builder.bitcast(value, type)
+        first = builder.insert_element(none, value, ir.IntType(32)(0))
+        same = ir.Constant(ir.VectorType(ir.IntType(32), self._lanes), None)
+        return builder.shuffle_vector(first, none, same)
 
 
-def _common_limits(formulas: Sequence[Formula]) -> dict[int, int]:
-    """Those that are within the limits of every formula."""
-    common: dict[int, int] = {}
-    for formula in formulas:
-        for position, limit in limits_of(formula).items():
-            common[position] = min(limit, common.get(position, limit))
-    return common
+def _bytes(type: ir.Type) -> int:
+    if isinstance(type, ir.IntType):
+        return int(type.width) // 8
+    return 4 if isinstance(type, ir.FloatType) else 8

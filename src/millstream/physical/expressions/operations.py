@@ -104,42 +104,41 @@ def _is_nan(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return builder.fcmp_unordered("uno", x, x)
 
 
-def outside(builder: ir.IRBuilder, x: ir.Value, limit: int) -> ir.Value:
+def outside(builder: ir.IRBuilder, x: ir.Value, limit: ir.Value) -> ir.Value:
     """Where an integer is further from 0 than the limit."""
-    below = builder.icmp_signed("<", x, constant(x.type, -limit))
-    return builder.or_(below, builder.icmp_signed(">", x, constant(x.type, limit)))
+    below = builder.icmp_signed("<", x, negate(builder, limit))
+    return builder.or_(below, builder.icmp_signed(">", x, limit))
 
 
-def remainder(divisor: int) -> Operation:
-    """By a positive constant, with the sign of the dividend."""
-
-    def operation(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-        if divisor >= _SMALL:
-            return builder.srem(x, constant(x.type, divisor))
-        if x.type.element.width == 32:
-            return _small_remainder(builder, x, divisor)
-        large = bits(builder, outside(builder, x, _SMALL - 1))
-        any_large = builder.icmp_unsigned("!=", large, ir.Constant(large.type, 0))
-        with builder.if_else(any_large, likely=False) as (then, otherwise):
-            with then:
-                divided, from_large = builder.srem(x, constant(x.type, divisor)), builder.block
-            with otherwise:
-                multiplied, from_small = _small_remainder(builder, x, divisor), builder.block
-        result = builder.phi(x.type)
-        result.add_incoming(divided, from_large)
-        result.add_incoming(multiplied, from_small)
-        return result
-
-    return operation
+def remainder(
+    builder: ir.IRBuilder, x: ir.Value, divisor: ir.Value, size: ir.Value, inverse: ir.Value
+) -> ir.Value:
+    """By a positive constant, with the sign of the dividend. The divisor comes as an integer and as
+    a double, and with its inverse."""
+    if x.type.element.width == 32:
+        return _small_remainder(builder, x, size, inverse)
+    large = bits(builder, outside(builder, x, constant(x.type, _SMALL - 1)))
+    any_large = builder.icmp_unsigned("!=", large, ir.Constant(large.type, 0))
+    with builder.if_else(any_large, likely=False) as (then, otherwise):
+        with then:
+            divided, from_large = builder.srem(x, divisor), builder.block
+        with otherwise:
+            multiplied = _small_remainder(builder, x, size, inverse)
+            from_small = builder.block
+    result = builder.phi(x.type)
+    result.add_incoming(divided, from_large)
+    result.add_incoming(multiplied, from_small)
+    return result
 
 
-def _small_remainder(builder: ir.IRBuilder, x: ir.Value, divisor: int) -> ir.Value:
+def _small_remainder(
+    builder: ir.IRBuilder, x: ir.Value, size: ir.Value, inverse: ir.Value
+) -> ir.Value:
     """Small numbers are multiplied by the divisor's inverse, which is several times faster than to
     divide them. The quotient may then be too near to 0 by 1, but not too far from it."""
     value = to_double(builder, x)
-    size, none = constant(value.type, float(divisor)), constant(value.type, 0.0)
-    quotient = builder.fmul(value, constant(value.type, 1.0 / divisor))
-    whole = to_double(builder, builder.fptosi(quotient, x.type))
+    none = constant(value.type, 0.0)
+    whole = to_double(builder, builder.fptosi(builder.fmul(value, inverse), x.type))
     rest = builder.fsub(value, builder.fmul(whole, size))
     above = builder.fcmp_ordered(">=", rest, size)
     below = builder.fcmp_ordered("<=", rest, builder.fneg(size))

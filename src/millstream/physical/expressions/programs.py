@@ -1,4 +1,8 @@
-"""Programs: formulas that are computed over the memory of columns."""
+"""Programs: formulas that are computed over the memory of columns.
+
+To make machine code takes some milliseconds. A program makes it when it has seen enough to be worth
+them, and gives up before: the nodes then evaluate the batch.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +13,38 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millstream.physical.expressions import loops
-from millstream.physical.expressions.formulas import DTYPES, Formula
+from millstream.physical.expressions.formulas import (
+    DTYPES,
+    Formula,
+    Input,
+    Number,
+    Step,
+    limits_of,
+    parts,
+)
+from millstream.physical.expressions.loops import Loop, compiled
 from millstream.physical.expressions.vector import Mask
-from millstream.physical.machine_code import machine_code
+from millstream.physical.machine_code import MachineCode
 from millstream.types import BOOLEAN
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 
+WORTH = 10_000  # rows for which machine code is made
+A_BATCH = 500  # rows take the nodes as long as a batch of no rows
 
-class _Loop:
-    """Machine code over columns; it writes results whose values have so many bytes."""
 
-    def __init__(self, text: str, formulas: Sequence[Formula], sizes: Sequence[int]) -> None:
+class _Machine:
+    """A loop over columns, with its constants; it writes results whose values have these sizes."""
+
+    def __init__(self, formulas: Sequence[Formula], sizes: Sequence[int], selects: bool) -> None:
+        self._loop, self._constants = _loop(formulas, selects)
         self._inputs = [
             (position, DTYPES[type].itemsize, type == BOOLEAN)
-            for position, type in loops.columns_of(formulas).items()
+            for position, type in _columns(formulas).items()
         ]
         self._sizes = sizes
-        self._code = machine_code(text, loops.NAME, 1 + len(self._inputs) + len(sizes))
-        self._call = self._code.call
+        self._seen = 0
+        self._code: MachineCode | None = None
 
     def run(self, columns: Sequence[pa.Array], length: int) -> tuple[list[pa.Buffer] | None, int]:
         """The memory of the results, and how many rows were selected; none where NULLs or large
@@ -37,6 +53,11 @@ class _Loop:
         compute them."""
         if not length:
             return None, 0
+        if self._code is None:
+            self._seen += length + A_BATCH
+            if self._seen < WORTH:
+                return None, 0
+            self._code = compiled(self._loop)
         addresses = []
         inputs = []  # kept until all is computed
         for position, width, truths in self._inputs:
@@ -49,7 +70,8 @@ class _Loop:
             inputs.append(memory)
             addresses.append(memory.address + offset)
         results = [pa.allocate_buffer(length * size) for size in self._sizes]
-        selected = self._call(length, *addresses, *[memory.address for memory in results])
+        addresses += [memory.address for memory in results]
+        selected = self._code.call(length, *addresses, *self._constants)
         return (results if selected >= 0 else None), selected
 
 
@@ -59,11 +81,11 @@ class Program:
     def __init__(self, formulas: Sequence[Formula]) -> None:
         self._types = [formula.type for formula in formulas]
         sizes = [DTYPES[type].itemsize for type in self._types]
-        self._loop = _Loop(loops.storing(formulas), formulas, sizes)
+        self._machine = _Machine(formulas, sizes, selects=False)
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
-        """The values of each formula; None where NULLs or large integers ask for more care."""
-        results, _ = self._loop.run(columns, length)
+        """The values of each formula; None where it gives up."""
+        results, _ = self._machine.run(columns, length)
         if results is None:
             return None
         pairs = zip(results, self._types, strict=True)
@@ -71,7 +93,7 @@ class Program:
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> Mask | None:
         """Where the only formula, a condition, holds; None as above."""
-        results, _ = self._loop.run(columns, length)
+        results, _ = self._machine.run(columns, length)
         return None if results is None else np.frombuffer(results[0], np.bool_)
 
 
@@ -79,11 +101,11 @@ class Selection:
     """The rows for which a condition holds."""
 
     def __init__(self, condition: Formula) -> None:
-        self._loop = _Loop(loops.selecting(condition), [condition], [8])  # a row's number
+        self._machine = _Machine([condition], [8], selects=True)  # a row's number
 
     def rows(self, columns: Sequence[pa.Array], length: int) -> Rows | None:
         """Their numbers; None as above."""
-        results, selected = self._loop.run(columns, length)
+        results, selected = self._machine.run(columns, length)
         return None if results is None else np.frombuffer(results[0], np.int64, selected).copy()
 
 
@@ -96,3 +118,55 @@ def _array(memory: pa.Buffer, type: pa.DataType, length: int) -> pa.Array:
     if type == BOOLEAN:
         memory = pa.py_buffer(np.packbits(np.frombuffer(memory, np.bool_), bitorder="little"))
     return pa.Array.from_buffers(type, length, [None, memory])
+
+
+# --- from formulas to loops -------------------------------------------------------------------
+
+
+def _loop(formulas: Sequence[Formula], selects: bool) -> tuple[Loop, list[int]]:
+    """The loop that computes formulas, and the bits of its constants."""
+    each, columns = parts(*formulas), _columns(formulas)
+    numbers = [part for part in each if isinstance(part, Number)]
+    limits = _common_limits(formulas)
+    constants = [*map(_number, numbers)]
+    constants += [(DTYPES[columns[position]].name, limit) for position, limit in limits.items()]
+    order = {position: place for place, position in enumerate(columns)}
+    places: dict[Formula, int] = {number: len(order) + i for i, number in enumerate(numbers)}
+    places |= {part: order[part.position] for part in each if isinstance(part, Input)}
+    first_limit = len(order) + len(numbers)
+    steps = []
+    for part in each:
+        if isinstance(part, Step):
+            steps.append((part.operation, tuple(places[operand] for operand in part.operands)))
+            places[part] = len(order) + len(constants) + len(steps) - 1
+    loop = Loop(
+        columns=tuple(DTYPES[type].name for type in columns.values()),
+        constants=tuple(kind for kind, _ in constants),
+        steps=tuple(steps),
+        limits=tuple((order[p], first_limit + i) for i, p in enumerate(limits)),
+        results=tuple(places[formula] for formula in formulas),
+        selects=selects,
+    )
+    return loop, [word for _, word in constants]
+
+
+def _columns(formulas: Sequence[Formula]) -> dict[int, pa.DataType]:
+    """The columns that formulas read, by position."""
+    return {part.position: part.type for part in parts(*formulas) if isinstance(part, Input)}
+
+
+def _common_limits(formulas: Sequence[Formula]) -> dict[int, int]:
+    """Those that are within the limits of every formula."""
+    common: dict[int, int] = {}
+    for formula in formulas:
+        for position, limit in limits_of(formula).items():
+            common[position] = min(limit, common.get(position, limit))
+    return common
+
+
+def _number(number: Number) -> tuple[str, int]:
+    """A constant's type, and a word that begins with its bits."""
+    stored = DTYPES[number.type]
+    word = np.zeros(8 // stored.itemsize, stored)
+    word[0] = number.value
+    return stored.name, int(word.view(np.int64)[0])
