@@ -14,9 +14,9 @@ from test_expression_samples import INF, call, schema_of
 
 from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.physical.expressions import Together, compile_expression
+from millstream.physical.expressions.loops import LANES
 from millstream.physical.expressions.nodes import Direct
 from millstream.physical.expressions.programs import Program, _loop
-from millstream.physical.expressions.loops import LANES
 from millstream.types import (
     BIGINT,
     BOOLEAN,

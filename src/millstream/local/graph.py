@@ -6,10 +6,10 @@ before the next one: depth first, each operator's output to all its consumers.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from millstream.local.tally import Tally
@@ -72,29 +72,31 @@ class Graph:
 
     def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
         """Take a batch through an operator and all that follow from it."""
-        began = time.perf_counter()
+        began = perf_counter()
         given = vertex.operator.process(port, batch)
-        vertex.seconds += time.perf_counter() - began
+        vertex.seconds += perf_counter() - began
         vertex.batches += 1
         vertex.rows_in += len(batch)
-        self._give(vertex, given)
+        if given:
+            self._give(vertex, given)
         if not self._begun and self.context.has_begun:
             self._begun = True
             for other in self.vertices:
-                self._give(other, other.operator.begin())
+                if given := other.operator.begin():
+                    self._give(other, given)
 
     def _give(self, vertex: Vertex, given: Sequence[Batch]) -> None:
-        if not given:
-            return
-        for out in given[:-1]:  # only the last one says how far the output has come
+        *others, last = given
+        for out in others:  # only the last one says how far the output has come
             self._pass_on(vertex, out.up_to(vertex.frontier))
-        self._pass_on(vertex, given[-1])
+        self._pass_on(vertex, last)
 
     def _pass_on(self, vertex: Vertex, batch: Batch) -> None:
         length = len(batch)
-        if not length and batch.frontier <= vertex.frontier:
+        if batch.frontier > vertex.frontier:
+            vertex.frontier = batch.frontier
+        elif not length:
             return
-        vertex.frontier = max(vertex.frontier, batch.frontier)
         vertex.rows_out += length
         if vertex is self.root:
             self._sink(batch)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.physical.arrays import concat, gather, no_values
+from millstream.physical.kernels.gathering import pick
 from millstream.physical.kernels.looks import all_ones
 from millstream.physical.kernels.positions import positions
 
@@ -168,13 +169,11 @@ class Batch:
         return len(self.start)
 
     def take(self, index: Ints) -> Batch:
-        return Batch(
-            self.columns.take(index),
-            self.start[index],
-            self.end[index],
-            ones(len(index)) if self.weight.base is _ONES else self.weight[index],
-            self.frontier,
-        )
+        count = len(index)
+        start, end = np.empty(count, np.int64), np.empty(count, np.int64)
+        pick(index, self.start, self.end, start, end)
+        weight = ones(count) if self.weight.base is _ONES else self.weight[index]
+        return Batch(self.columns.take(index), start, end, weight, self.frontier)
 
     def where(self, mask: Mask) -> Batch:
         """The elements for which the mask holds; itself if it holds for all."""

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TypeAlias
 
 from llvmlite import ir
 
 from millstream.physical.expressions.operations import Operation, bits, outside
-from millstream.physical.machine_code import MachineCode
+from millstream.physical.machine_code import MachineCode, new_module
 
 LANES = 8
 KEPT = 1_000  # loops whose code is kept for the next who need it
@@ -49,23 +50,23 @@ def compiled(loop: Loop) -> MachineCode:
     """A function of the number of rows, of the addresses of columns and results, and of the bits of
     constants. It gives how many rows were selected, or -1 if some integer is beyond its limit: then
     the results mean nothing."""
-    return MachineCode(loop_text(loop), _NAME, loop.arity)
+    return MachineCode(_written(loop), _NAME, loop.arity)
 
 
-def loop_text(loop: Loop) -> str:
-    function = ir.Function(ir.Module(), ir.FunctionType(_WORD, [_WORD] * loop.arity), _NAME)
-    rows, *others = function.args
-    columns, results = others[: len(loop.columns)], others[len(loop.columns) :]
+def _written(loop: Loop) -> ir.Module:
+    function = ir.Function(new_module(), ir.FunctionType(_WORD, [_WORD] * loop.arity), _NAME)
     builder = ir.IRBuilder(function.append_basic_block())
-    constants = results[len(loop.results) :]
+    rows, words = function.args[0], iter(function.args[1:])
+    columns, results, constants = (
+        list(islice(words, len(part))) for part in (loop.columns, loop.results, loop.constants)
+    )
+    many, one = (_Turn(builder, loop, columns, results, constants, lanes) for lanes in (LANES, 1))
     whole = builder.and_(rows, _WORD(-LANES))
-    nothing = [_WORD(0), _WORD(0)]
-    turns = [_Turn(builder, loop, columns, results, constants, lanes) for lanes in (LANES, 1)]
-    so_far = _repeat(builder, _WORD(0), whole, LANES, nothing, turns[0].emit)
-    strays, selected = _repeat(builder, whole, rows, 1, so_far, turns[1].emit)
+    so_far = _repeat(builder, _WORD(0), whole, LANES, [_WORD(0), _WORD(0)], many.emit)
+    strays, selected = _repeat(builder, whole, rows, 1, so_far, one.emit)
     good = builder.icmp_unsigned("==", strays, _WORD(0))
     builder.ret(builder.select(good, selected, _WORD(-1)))
-    return str(builder.module)
+    return builder.module
 
 
 # From the first row of a turn and what the turns so far came to.
@@ -120,14 +121,15 @@ class _Turn:
     def emit(self, row: ir.Value, so_far: list[ir.Value]) -> list[ir.Value]:
         loop, builder = self._loop, self._builder
         strays, selected = so_far
-        values = [self._load(*column, row) for column in zip(self._columns, loop.columns)]
+        columns = zip(self._columns, loop.columns, strict=True)
+        values = [self._load(address, kind, row) for address, kind in columns]
         values += self._constants
         for column, limit in loop.limits:
             beyond = outside(builder, values[column], values[limit])
             strays = builder.or_(strays, bits(builder, beyond))
         for operation, operands in loop.steps:
             values.append(operation(builder, *[values[place] for place in operands]))
-        for address, place in zip(self._results, loop.results):
+        for address, place in zip(self._results, loop.results, strict=True):
             if loop.selects:
                 selected = self._select(values[place], row, address, selected)
             else:

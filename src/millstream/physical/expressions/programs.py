@@ -34,45 +34,41 @@ A_BATCH = 500  # rows take the nodes as long as a batch of no rows
 
 
 class _Machine:
-    """A loop over columns, with its constants; it writes results whose values have these sizes."""
+    """A loop over columns, with its constants."""
 
-    def __init__(self, formulas: Sequence[Formula], sizes: Sequence[int], selects: bool) -> None:
+    def __init__(self, formulas: Sequence[Formula], selects: bool) -> None:
         self._loop, self._constants = _loop(formulas, selects)
         self._inputs = [
             (position, DTYPES[type].itemsize, type == BOOLEAN)
             for position, type in _columns(formulas).items()
         ]
-        self._sizes = sizes
         self._seen = 0
         self._code: MachineCode | None = None
 
-    def run(self, columns: Sequence[pa.Array], length: int) -> tuple[list[pa.Buffer] | None, int]:
-        """The memory of the results, and how many rows were selected; none where NULLs or large
-        integers ask for more care. The memory is Arrow's, whose pool keeps pages that were in use:
-        NumPy's arrays of this size are new to the system each time, which can take longer than to
-        compute them."""
-        if not length:
-            return None, 0
+    def is_made(self, length: int) -> bool:
+        """Whether there is code for a batch of so many rows."""
         if self._code is None:
             self._seen += length + A_BATCH
-            if self._seen < WORTH:
-                return None, 0
-            self._code = compiled(self._loop)
-        addresses = []
-        inputs = []  # kept until all is computed
+            if self._seen >= WORTH:
+                self._code = compiled(self._loop)
+        return self._code is not None and length > 0
+
+    def run(self, columns: Sequence[pa.Array], length: int, results: Sequence[int]) -> int:
+        """Write the results to these addresses. Gives how many rows were selected, or -1 where
+        NULLs or large integers ask for more care."""
+        assert self._code is not None
+        inputs = []
+        held = []  # until all is computed
         for position, width, truths in self._inputs:
             column = columns[position]
             if column.null_count:
-                return None, 0
+                return -1
             memory = _bytes(column) if truths else column.buffers()[1]
             offset = 0 if truths else column.offset * width
             assert memory.size >= offset + length * width
-            inputs.append(memory)
-            addresses.append(memory.address + offset)
-        results = [pa.allocate_buffer(length * size) for size in self._sizes]
-        addresses += [memory.address for memory in results]
-        selected = self._code.call(length, *addresses, *self._constants)
-        return (results if selected >= 0 else None), selected
+            held.append(memory)
+            inputs.append(memory.address + offset)
+        return self._code.call(length, *inputs, *results, *self._constants)
 
 
 class Program:
@@ -80,12 +76,12 @@ class Program:
 
     def __init__(self, formulas: Sequence[Formula]) -> None:
         self._types = [formula.type for formula in formulas]
-        sizes = [DTYPES[type].itemsize for type in self._types]
-        self._machine = _Machine(formulas, sizes, selects=False)
+        self._sizes = [DTYPES[type].itemsize for type in self._types]
+        self._machine = _Machine(formulas, selects=False)
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
         """The values of each formula; None where it gives up."""
-        results, _ = self._machine.run(columns, length)
+        results = self._run(columns, length)
         if results is None:
             return None
         pairs = zip(results, self._types, strict=True)
@@ -93,20 +89,37 @@ class Program:
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> Mask | None:
         """Where the only formula, a condition, holds; None as above."""
-        results, _ = self._machine.run(columns, length)
+        results = self._run(columns, length)
         return None if results is None else np.frombuffer(results[0], np.bool_)
+
+    def _run(self, columns: Sequence[pa.Array], length: int) -> list[pa.Buffer] | None:
+        """The memory of the results. It is Arrow's, whose pool keeps pages that were in use:
+        NumPy's arrays of this size are new to the system each time, which can take longer than to
+        compute them."""
+        if not self._machine.is_made(length):
+            return None
+        results = [pa.allocate_buffer(length * size) for size in self._sizes]
+        addresses = [memory.address for memory in results]
+        return None if self._machine.run(columns, length, addresses) < 0 else results
 
 
 class Selection:
     """The rows for which a condition holds."""
 
     def __init__(self, condition: Formula) -> None:
-        self._machine = _Machine([condition], [8], selects=True)  # a row's number
+        self._machine = _Machine([condition], selects=True)
+        self._room = np.empty(0, np.int64)  # for the numbers of all rows of a batch
+        self._address: Sequence[int] = ()
 
     def rows(self, columns: Sequence[pa.Array], length: int) -> Rows | None:
         """Their numbers; None as above."""
-        results, selected = self._machine.run(columns, length)
-        return None if results is None else np.frombuffer(results[0], np.int64, selected).copy()
+        if not self._machine.is_made(length):
+            return None
+        if len(self._room) < length:
+            self._room = np.empty(length, np.int64)
+            self._address = [self._room.ctypes.data]
+        selected = self._machine.run(columns, length, self._address)
+        return None if selected < 0 else self._room[:selected].copy()
 
 
 def _bytes(column: pa.Array) -> pa.Buffer:
