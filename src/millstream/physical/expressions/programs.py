@@ -30,6 +30,7 @@ from millstream.types import BOOLEAN
 Rows: TypeAlias = npt.NDArray[np.int64]
 
 WORTH = 10_000  # rows for which machine code is made
+_ALIGNMENT = 64  # bytes, as Arrow has it
 A_BATCH = 500  # rows take the nodes as long as a batch of no rows
 
 
@@ -81,26 +82,33 @@ class Program:
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
         """The values of each formula; None where it gives up."""
-        results = self._run(columns, length)
-        if results is None:
+        memory, places = self._run(columns, length)
+        if memory is None:
             return None
-        pairs = zip(results, self._types, strict=True)
-        return [_array(memory, type, length) for memory, type in pairs]
+        each = zip(self._types, self._sizes, places, strict=True)
+        return [_array(memory, place, type, size, length) for type, size, place in each]
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> Mask | None:
         """Where the only formula, a condition, holds; None as above."""
-        results = self._run(columns, length)
-        return None if results is None else np.frombuffer(results[0], np.bool_)
+        memory, _ = self._run(columns, length)
+        return None if memory is None else np.frombuffer(memory, np.bool_, length)
 
-    def _run(self, columns: Sequence[pa.Array], length: int) -> list[pa.Buffer] | None:
-        """The memory of the results. It is Arrow's, whose pool keeps pages that were in use:
-        NumPy's arrays of this size are new to the system each time, which can take longer than to
-        compute them."""
+    def _run(
+        self, columns: Sequence[pa.Array], length: int
+    ) -> tuple[pa.Buffer | None, Sequence[int]]:
+        """The memory of all results, and where in it each begins. It is Arrow's, whose pool keeps
+        pages that were in use: NumPy's arrays of this size are new to the system each time, which
+        can take longer than to compute them."""
         if not self._machine.is_made(length):
-            return None
-        results = [pa.allocate_buffer(length * size) for size in self._sizes]
-        addresses = [memory.address for memory in results]
-        return None if self._machine.run(columns, length, addresses) < 0 else results
+            return None, ()
+        places, end = [], 0
+        for size in self._sizes:
+            places.append(end)
+            end += -(-length * size // _ALIGNMENT) * _ALIGNMENT
+        memory = pa.allocate_buffer(end)
+        first = memory.address
+        good = self._machine.run(columns, length, [first + place for place in places]) >= 0
+        return (memory if good else None), places
 
 
 class Selection:
@@ -127,10 +135,11 @@ def _bytes(column: pa.Array) -> pa.Buffer:
     return pa.py_buffer(column.to_numpy(zero_copy_only=False))
 
 
-def _array(memory: pa.Buffer, type: pa.DataType, length: int) -> pa.Array:
+def _array(memory: pa.Buffer, place: int, type: pa.DataType, size: int, length: int) -> pa.Array:
     if type == BOOLEAN:
-        memory = pa.py_buffer(np.packbits(np.frombuffer(memory, np.bool_), bitorder="little"))
-    return pa.Array.from_buffers(type, length, [None, memory])
+        truths = np.frombuffer(memory, np.bool_, length, place)
+        memory, place = pa.py_buffer(np.packbits(truths, bitorder="little")), 0
+    return pa.Array.from_buffers(type, length, [None, memory], offset=place // size)
 
 
 # --- from formulas to loops -------------------------------------------------------------------

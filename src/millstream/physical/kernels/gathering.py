@@ -1,4 +1,4 @@
-"""Rows picked by their numbers, of two arrays at once: NumPy looks at all numbers first."""
+"""Rows picked by their numbers, of two arrays at once; NumPy looks at all numbers first."""
 
 from __future__ import annotations
 
