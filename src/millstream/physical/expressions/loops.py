@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import TypeAlias
 
 from llvmlite import ir
@@ -42,24 +41,22 @@ class Loop:
 
     @property
     def arity(self) -> int:
-        return 1 + len(self.columns) + len(self.results) + len(self.constants)
+        return 2 + len(self.columns) + len(self.results)
 
 
 @lru_cache(KEPT)
 def compiled(loop: Loop) -> MachineCode:
-    """A function of the number of rows, of the addresses of columns and results, and of the bits of
-    constants. It gives how many rows were selected, or -1 if some integer is beyond its limit: then
-    the results mean nothing."""
+    """A function of the number of rows and of addresses: those of the constants, which are words,
+    of columns and of results. It gives how many rows were selected, or -1 if some integer is beyond
+    its limit: then the results mean nothing."""
     return MachineCode(_written(loop), _NAME, loop.arity)
 
 
 def _written(loop: Loop) -> ir.Module:
     function = ir.Function(new_module(), ir.FunctionType(_WORD, [_WORD] * loop.arity), _NAME)
     builder = ir.IRBuilder(function.append_basic_block())
-    rows, words = function.args[0], iter(function.args[1:])
-    columns, results, constants = (
-        list(islice(words, len(part))) for part in (loop.columns, loop.results, loop.constants)
-    )
+    rows, constants, *addresses = function.args
+    columns, results = addresses[: len(loop.columns)], addresses[len(loop.columns) :]
     many, one = (_Turn(builder, loop, columns, results, constants, lanes) for lanes in (LANES, 1))
     whole = builder.and_(rows, _WORD(-LANES))
     so_far = _repeat(builder, _WORD(0), whole, LANES, [_WORD(0), _WORD(0)], many.emit)
@@ -107,7 +104,7 @@ class _Turn:
         loop: Loop,
         columns: Sequence[ir.Value],
         results: Sequence[ir.Value],
-        constants: Sequence[ir.Value],
+        constants: ir.Value,
         lanes: int,
     ) -> None:
         self._builder = builder
@@ -115,8 +112,10 @@ class _Turn:
         self._columns = columns
         self._results = results
         self._lanes = lanes
-        kinds = zip(constants, loop.constants, strict=True)
-        self._constants = [self._repeated(word, _TYPES[kind]) for word, kind in kinds]
+        self._constants = [
+            self._repeated(self._pointer(constants, _WORD(place), 8, _TYPES[kind]), _TYPES[kind])
+            for place, kind in enumerate(loop.constants)
+        ]
 
     def emit(self, row: ir.Value, so_far: list[ir.Value]) -> list[ir.Value]:
         loop, builder = self._loop, self._builder
@@ -166,14 +165,10 @@ class _Turn:
         place = self._builder.add(address, self._builder.mul(row, _WORD(width)))
         return self._builder.inttoptr(place, ir.PointerType(to))
 
-    def _repeated(self, word: ir.Value, type: ir.Type) -> ir.Value:
-        """The value that a word begins with, in all lanes."""
+    def _repeated(self, pointer: ir.Value, type: ir.Type) -> ir.Value:
+        """The value there, in all lanes."""
         builder, none = self._builder, ir.Constant(ir.VectorType(type, self._lanes), ir.Undefined)
-        narrow = ir.IntType(1 if type == _TRUTH else 8 * _bytes(type))
-        value = word if narrow == _WORD else builder.trunc(word, narrow)
-        if type != narrow:
-            value = builder.bitcast(value, type)
-        first = builder.insert_element(none, value, ir.IntType(32)(0))
+        first = builder.insert_element(none, builder.load(pointer), ir.IntType(32)(0))
         same = ir.Constant(ir.VectorType(ir.IntType(32), self._lanes), None)
         return builder.shuffle_vector(first, none, same)
 

@@ -27,7 +27,7 @@ from millstream.physical.expressions.vector import Mask
 from millstream.physical.machine_code import MachineCode
 from millstream.types import BOOLEAN
 
-Rows: TypeAlias = npt.NDArray[np.int64]
+Words: TypeAlias = npt.NDArray[np.int64]
 
 WORTH = 10_000  # rows for which machine code is made
 _ALIGNMENT = 64  # bytes, as Arrow has it
@@ -39,6 +39,7 @@ class _Machine:
 
     def __init__(self, formulas: Sequence[Formula], selects: bool) -> None:
         self._loop, self._constants = _loop(formulas, selects)
+        self._constants_address = self._constants.ctypes.data
         self._inputs = [
             (position, DTYPES[type].itemsize, type == BOOLEAN)
             for position, type in _columns(formulas).items()
@@ -58,7 +59,7 @@ class _Machine:
         """Write the results to these addresses. Gives how many rows were selected, or -1 where
         NULLs or large integers ask for more care."""
         assert self._code is not None
-        inputs = []
+        addresses = [self._constants_address]
         held = []  # until all is computed
         for position, width, truths in self._inputs:
             column = columns[position]
@@ -68,8 +69,8 @@ class _Machine:
             offset = 0 if truths else column.offset * width
             assert memory.size >= offset + length * width
             held.append(memory)
-            inputs.append(memory.address + offset)
-        return self._code.call(length, *inputs, *results, *self._constants)
+            addresses.append(memory.address + offset)
+        return self._code.call(length, *addresses, *results)
 
 
 class Program:
@@ -119,7 +120,7 @@ class Selection:
         self._room = np.empty(0, np.int64)  # for the numbers of all rows of a batch
         self._address: Sequence[int] = ()
 
-    def rows(self, columns: Sequence[pa.Array], length: int) -> Rows | None:
+    def rows(self, columns: Sequence[pa.Array], length: int) -> Words | None:
         """Their numbers; None as above."""
         if not self._machine.is_made(length):
             return None
@@ -139,14 +140,14 @@ def _array(memory: pa.Buffer, place: int, type: pa.DataType, size: int, length: 
     if type == BOOLEAN:
         truths = np.frombuffer(memory, np.bool_, length, place)
         memory, place = pa.py_buffer(np.packbits(truths, bitorder="little")), 0
-    return pa.Array.from_buffers(type, length, [None, memory], offset=place // size)
+    return pa.Array.from_buffers(type, length, [None, memory], 0, place // size)
 
 
 # --- from formulas to loops -------------------------------------------------------------------
 
 
-def _loop(formulas: Sequence[Formula], selects: bool) -> tuple[Loop, list[int]]:
-    """The loop that computes formulas, and the bits of its constants."""
+def _loop(formulas: Sequence[Formula], selects: bool) -> tuple[Loop, Words]:
+    """The loop that computes formulas, and its constants: words that begin with them."""
     each, columns = parts(*formulas), _columns(formulas)
     numbers = [part for part in each if isinstance(part, Number)]
     limits = _common_limits(formulas)
@@ -169,7 +170,7 @@ def _loop(formulas: Sequence[Formula], selects: bool) -> tuple[Loop, list[int]]:
         results=tuple(places[formula] for formula in formulas),
         selects=selects,
     )
-    return loop, [word for _, word in constants]
+    return loop, np.array([word for _, word in constants], np.int64)
 
 
 def _columns(formulas: Sequence[Formula]) -> dict[int, pa.DataType]:
