@@ -1,4 +1,4 @@
-"""Formulas agree with the reference on columns without NULLs, and give up where they must."""
+"""Formulas agree with the reference, with NULLs and without, and give up where they must."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from test_expression_samples import INF, call, schema_of
 
 from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.physical.expressions import Together, compile_expression
-from millstream.physical.expressions.loops import LANES
+from millstream.physical.expressions.loops import LANES, Gives
 from millstream.physical.expressions.nodes import Direct
 from millstream.physical.expressions.programs import Program, _loop
 from millstream.types import (
@@ -47,8 +47,13 @@ _VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     TIMESTAMP: st.integers(-9, 9) | st.sampled_from([FIRST_TIMESTAMP, LAST_TIMESTAMP, 2**63 - 1]),
     INTERVAL: st.integers(-9, 9) | st.sampled_from([2**63 - 1, -(2**63), 10**17]),
 }
-ROWS = st.lists(st.tuples(*(_VALUES[field.type] for field in SCHEMA)), max_size=8)
+_WITH_NULLS = {type: st.none() | values for type, values in _VALUES.items()}
+ROWS = st.one_of(
+    st.lists(st.tuples(*(values[field.type] for field in SCHEMA)), max_size=2 * LANES + 3)
+    for values in (_VALUES, _WITH_NULLS)
+)
 NAMES = ["+", "-", "*", "/", "%", "negate", "abs", "=", "<>", "<", "<=", ">", ">=", "and", "or"]
+NAMES += ["is null", "coalesce", "in"]
 
 
 @st.composite
@@ -63,6 +68,8 @@ def formulas(draw: st.DrawFn, depth: int = 3) -> Expression:
     operands = [draw(formulas(depth - 1)) for _ in range(2)]
     if kind == 2 and operands[0].type in (INT, BIGINT, REAL):
         return Cast(operands[0], DOUBLE)
+    if kind == 3:
+        return call("case", draw(formulas(depth - 1)), *operands) or operands[0]
     name = draw(st.sampled_from([*NAMES, "not"]))
     return call(name, *operands) or call(name, operands[0]) or operands[0]
 
@@ -104,6 +111,25 @@ X, Y = (field.column for field in schema_of(BIGINT, BIGINT))
         (of("%", X, long(10)), [[-(2**63), 2**63 - 1, -7]], [-8, 7, -7]),
         (of("and", of(">", X, long(0)), of("=", Y, long(5))), [[1, 1, 0], [5, 4, 5]], [1, 0, 0]),
         (of("=", of("+", of("%", X, long(4)), long(1)), Y), [[2**63 - 1], [4]], [1]),
+        (of("+", X, Y), [[1, None, 3], [None, None, 4]], [None, None, 7]),
+        (
+            of("or", of(">", X, long(0)), of("=", Y, long(5))),
+            [[1, None, None], [None, 5, 4]],
+            [1, 1, None],
+        ),
+        (
+            of("and", of(">", X, long(0)), of("=", Y, long(5))),
+            [[0, None, None], [None, 4, 5]],
+            [0, 0, None],
+        ),
+        (of("is null", of("+", X, Y)), [[1, None, 3], [None, None, 4]], [1, 1, 0]),
+        (of("coalesce", X, of("+", Y, long(1))), [[1, None, None], [None, None, 4]], [1, None, 5]),
+        (of("in", X, long(1), long(3)), [[1, None, 2, 3]], [1, None, 0, 1]),
+        (
+            of("case", of(">", X, long(0)), Y, long(7)),
+            [[1, None, 1, 0], [5, 5, None, 5]],
+            [5, 7, None, 7],
+        ),
     ],
 )
 def test_what_a_formula_computes(
@@ -115,7 +141,7 @@ def test_what_a_formula_computes(
 @pytest.mark.parametrize(
     ("expression", "columns"),
     [
-        (of("+", X, long(1)), [[1, None]]),
+        (of("+", X, long(1)), [[1, None, 2**63 - 1]]),
         (of("+", X, long(1)), [[]]),
         (of("+", X, long(1)), [[1, 2**63 - 1]]),
         (of("-", X, long(-(2**63))), [[0]]),
@@ -173,7 +199,7 @@ def test_parts_that_occur_twice_are_computed_once() -> None:
     square = of("*", V, V)
     root = compile_expression(of("+", square, square), SCHEMA, {})._root
     assert isinstance(root, Direct)
-    loop, _ = _loop([root.formula], selects=False)
+    loop, _ = _loop([root.formula], Gives.VALUES)
     assert len(loop.steps) == 2
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from millstream.physical.kernels.gathering import pick_bits
 from millstream.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
 # The types whose values are 4 or 8 bytes in one buffer, by id, and integers of their width.
@@ -83,10 +84,15 @@ def gather(array: pa.Array, index: NDArray[np.int64] | None) -> pa.Array:
     """Rows of an array by number."""
     if index is None:
         return array
-    if is_plain(array.type):
-        valid = validity(array)
-        return of_view(view(array)[index], array.type, None if valid is None else valid[index])
-    return array.take(of_int64(index))
+    if not is_plain(array.type):
+        return array.take(of_int64(index))
+    bitmap = None
+    if array.null_count:
+        bits = np.frombuffer(array.buffers()[0], np.uint8)
+        picked, valid = pick_bits(index, bits, array.offset)
+        bitmap = pa.py_buffer(picked) if valid < len(index) else None
+    buffers = [bitmap, pa.py_buffer(view(array)[index])]
+    return pa.Array.from_buffers(array.type, len(index), buffers)
 
 
 @cache

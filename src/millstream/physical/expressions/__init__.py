@@ -3,9 +3,9 @@
     compiled = compile_expression(expression, schema, functions)
     values, failed = compiled.evaluate(columns, length)
 
-Numbers without NULLs are computed by machine code (`formulas`, `loops`, `programs`), as long as
-nothing can go wrong. Else Arrow and NumPy compute wherever one of them can mean the same. The rest is
-evaluated by the reference, once for each distinct combination of the arguments in a batch
+Numbers are computed by machine code (`formulas`, `operations`, `loops`, `programs`), as long as
+nothing can go wrong. Else Arrow and NumPy compute wherever one of them can mean the same. The rest
+is evaluated by the reference, once for each distinct combination of the arguments in a batch
 (`by_distinct`):
 
 - `ascii`, `chr`, `crc32`, `initcap`, `md5`, `sha2`, `translate`; `rlike` unless its pattern means

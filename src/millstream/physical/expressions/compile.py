@@ -34,7 +34,9 @@ from millstream.physical.expressions.choice import Case, Coalesce, Connective
 from millstream.physical.expressions.drawn import Draws, drawing
 from millstream.physical.expressions.formulas import (
     Formula,
+    case_formula,
     cast_formula,
+    coalesce_formula,
     connective_formula,
     formula_of,
 )
@@ -243,7 +245,9 @@ class _Compiler:
             case "and" | "or":
                 return self._connective(arguments, name == "or")
             case "coalesce":
-                return Coalesce([self.node(argument) for argument in arguments], call.type)
+                nodes = [self.node(argument) for argument in arguments]
+                formula = coalesce_formula([node.formula for node in nodes])
+                return _direct(Coalesce(nodes, call.type), formula)
             case "nvl2":
                 value, present, absent = arguments
                 absence = Call("is null", (value,), BOOLEAN)
@@ -281,7 +285,11 @@ class _Compiler:
                 continue
             conditions.append(condition)
             values.append(value)
-        return Case(conditions, [*values, otherwise], type) if conditions else otherwise
+        if not conditions:
+            return otherwise
+        values.append(otherwise)
+        formula = case_formula([c.formula for c in conditions], [v.formula for v in values])
+        return _direct(Case(conditions, values, type), formula)
 
 
 def _direct(node: Node, formula: Formula | None) -> Node:

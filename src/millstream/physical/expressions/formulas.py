@@ -1,11 +1,11 @@
 """Formulas: arithmetic, comparisons and logic over numbers, for batches where nothing can go wrong.
 
-A formula is computed by machine code (`programs`) where no column has a NULL and no integer is so
-large that something could overflow. Else it gives up, and the nodes evaluate the batch with all
-care (`nodes.Direct`). What can fail in other ways, as a division by a column, is no formula.
+A formula is computed by machine code (`programs`) where no integer is so large that something could
+overflow. Else it gives up, and the nodes evaluate the batch with all care (`nodes.Direct`). What
+can fail in other ways, as a division by a column, is no formula.
 
-NULL and overflow are excluded before anything is computed. Each formula has limits, found once: as
-long as no column holds an integer beyond its limit, no result is beyond its type.
+Each formula has limits, found once: as long as no column holds an integer beyond its limit, no
+result is beyond its type.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from millstream.types import (
     is_floating,
     is_integral,
 )
+
+MOST_MEMBERS = 16  # of the list of IN
 
 DTYPES: dict[pa.DataType, np.dtype[Any]] = {
     BOOLEAN: np.dtype(np.bool_),
@@ -121,6 +123,31 @@ def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Fo
         if result is None or operand is None or _are_constant([result, operand]):
             return None
         result = Step(operation, (result, operand), BOOLEAN)
+    return result
+
+
+def coalesce_formula(operands: Sequence[Formula | None]) -> Formula | None:
+    """The first that is not NULL."""
+    result, *others = operands
+    for operand in others:
+        if result is None or operand is None or isinstance(result, Number):
+            return None
+        assert operand.type == result.type
+        result = Step(operations.first_valid, (result, operand), result.type, max)
+    return result
+
+
+def case_formula(
+    conditions: Sequence[Formula | None], values: Sequence[Formula | None]
+) -> Formula | None:
+    """The value of the first condition that holds, else the last one."""
+    *others, result = values
+    for condition, value in zip(reversed(conditions), reversed(others), strict=True):
+        if condition is None or value is None or result is None:
+            return None
+        assert value.type == result.type
+        operands = condition, value, result
+        result = Step(operations.choice, operands, value.type, lambda _, a, b: max(a, b))
     return result
 
 
@@ -214,6 +241,19 @@ def _negation(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
     return Step(operations.negation, operands, BOOLEAN)
 
 
+def _membership(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
+    """IN, of few: each is compared."""
+    value, *others = operands
+    if isinstance(value, Number) or len(others) > MOST_MEMBERS:
+        return None
+    equal = _comparison("=")
+    return connective_formula([equal(BOOLEAN, (value, other)) for other in others], decisive=True)
+
+
+def _absence(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
+    return Step(operations.is_null, operands, BOOLEAN)
+
+
 Builder: TypeAlias = Callable[[pa.DataType, tuple[Formula, ...]], Formula | None]
 
 _BUILDERS: dict[str, Builder] = {
@@ -226,6 +266,8 @@ _BUILDERS: dict[str, Builder] = {
     "%": _remainder,
     **{name: _comparison(name) for name in _COMPARISONS},
     "not": _negation,
+    "is null": _absence,
+    "in": _membership,
 }
 
 

@@ -1,25 +1,26 @@
-"""One loop over the rows of columns, in LLVM's language: as many rows at a time as a vector has
-lanes, and what is left over row by row."""
+"""One loop over the rows of columns, in LLVM's language: eight rows at a time, as lanes of vectors,
+and what is left over row by row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
 from llvmlite import ir
 
-from millstream.physical.expressions.operations import Operation, bits, outside
+from millstream.physical.expressions.operations import Lanes, Operation, beyond, bits, holding
 from millstream.physical.machine_code import MachineCode, new_module
 
-LANES = 8
+LANES = 8  # as many as a byte has bits
 KEPT = 1_000  # loops whose code is kept for the next who need it
 
 _NAME = "loop"
-_WORD, _BYTE, _TRUTH = ir.IntType(64), ir.IntType(8), ir.IntType(1)
+_WORD, _SHORT, _BYTE, _BIT = (ir.IntType(width) for width in (64, 16, 8, 1))
 _TYPES: dict[str, ir.Type] = {
-    "bool": _TRUTH,
+    "bool": _BIT,
     "int32": ir.IntType(32),
     "int64": _WORD,
     "float32": ir.FloatType(),
@@ -27,43 +28,60 @@ _TYPES: dict[str, ir.Type] = {
 }
 
 
+class Gives(Enum):
+    """What a loop writes."""
+
+    VALUES = "values"  # of all results, as Arrow has them
+    MASK = "mask"  # a byte a row: whether the only result, a condition, holds
+    ROWS = "rows"  # the numbers of the rows for which it holds
+
+
 @dataclass(frozen=True)
 class Loop:
     """What is computed, but for the values of constants: so that one code serves all queries that
     differ in those. Values have places: columns first, then constants, then steps."""
 
-    columns: tuple[str, ...]  # NumPy's names of their types; truth values are bytes
+    columns: tuple[str, ...]  # NumPy's names of their types
     constants: tuple[str, ...]
     steps: tuple[tuple[Operation, tuple[int, ...]], ...]  # with the places of the operands
     limits: tuple[tuple[int, int], ...]  # places of columns, and of constants they must not exceed
     results: tuple[int, ...]
-    selects: bool = False  # instead of its value, the numbers of rows for which the result holds
-
-    @property
-    def arity(self) -> int:
-        return 2 + len(self.columns) + len(self.results)
+    gives: Gives
+    nullable: bool = False  # whether columns may have NULLs, and values that are results
 
 
 @lru_cache(KEPT)
 def compiled(loop: Loop) -> MachineCode:
-    """A function of the number of rows and of addresses: those of the constants, which are words,
-    of columns and of results. It gives how many rows were selected, or -1 if some integer is beyond
-    its limit: then the results mean nothing."""
-    return MachineCode(_written(loop), _NAME, loop.arity)
+    """A function of integers: the number of rows; the address of the constants, which are words;
+    where each column is in memory; where each says what is valid, if there may be NULLs; where to
+    write each result; and where what is valid of it, if it can have NULLs.
+
+    Where something is, is an address. Of bits that are read it is the number of the first one in
+    all of memory, since they may begin within a byte.
+
+    It gives how many rows were selected, or -1 if some integer is beyond its limit: then the
+    results mean nothing."""
+    return MachineCode(*_written(loop))
 
 
-def _written(loop: Loop) -> ir.Module:
-    function = ir.Function(new_module(), ir.FunctionType(_WORD, [_WORD] * loop.arity), _NAME)
+def _written(loop: Loop) -> tuple[ir.Module, str, int]:
+    twice = 2 if loop.nullable else 1
+    inputs = len(loop.columns) * twice
+    outputs = len(loop.results) * (twice if loop.gives is Gives.VALUES else 1)
+    arity = 2 + inputs + outputs
+    function = ir.Function(new_module(), ir.FunctionType(_WORD, [_WORD] * arity), _NAME)
     builder = ir.IRBuilder(function.append_basic_block())
-    rows, constants, *addresses = function.args
-    columns, results = addresses[: len(loop.columns)], addresses[len(loop.columns) :]
-    many, one = (_Turn(builder, loop, columns, results, constants, lanes) for lanes in (LANES, 1))
+    rows, constants, *places = function.args
+    many, one = (
+        _Turn(builder, loop, constants, places[:inputs], places[inputs:], lanes)
+        for lanes in (LANES, 1)
+    )
     whole = builder.and_(rows, _WORD(-LANES))
     so_far = _repeat(builder, _WORD(0), whole, LANES, [_WORD(0), _WORD(0)], many.emit)
     strays, selected = _repeat(builder, whole, rows, 1, so_far, one.emit)
     good = builder.icmp_unsigned("==", strays, _WORD(0))
     builder.ret(builder.select(good, selected, _WORD(-1)))
-    return builder.module
+    return builder.module, _NAME, arity
 
 
 # From the first row of a turn and what the turns so far came to.
@@ -102,75 +120,122 @@ class _Turn:
         self,
         builder: ir.IRBuilder,
         loop: Loop,
-        columns: Sequence[ir.Value],
-        results: Sequence[ir.Value],
         constants: ir.Value,
+        inputs: Sequence[ir.Value],
+        outputs: Sequence[ir.Value],
         lanes: int,
     ) -> None:
         self._builder = builder
         self._loop = loop
-        self._columns = columns
-        self._results = results
+        self._inputs = inputs
+        self._outputs = outputs
         self._lanes = lanes
         self._constants = [
-            self._repeated(self._pointer(constants, _WORD(place), 8, _TYPES[kind]), _TYPES[kind])
+            self._repeated(self._pointer(constants, _WORD(8 * place), _TYPES[kind]), _TYPES[kind])
             for place, kind in enumerate(loop.constants)
         ]
 
     def emit(self, row: ir.Value, so_far: list[ir.Value]) -> list[ir.Value]:
-        loop, builder = self._loop, self._builder
-        strays, selected = so_far
-        columns = zip(self._columns, loop.columns, strict=True)
-        values = [self._load(address, kind, row) for address, kind in columns]
-        values += self._constants
+        """Gives a word that is not 0 if some integer was too large, and how many rows were
+        selected."""
+        builder, loop, (strays, selected) = self._builder, self._loop, so_far
+        values = [*self._columns(row), *self._constants]
         for column, limit in loop.limits:
-            beyond = outside(builder, values[column], values[limit])
-            strays = builder.or_(strays, bits(builder, beyond))
+            stray = bits(builder, beyond(builder, values[column], values[limit]))
+            strays = builder.or_(strays, stray)
         for operation, operands in loop.steps:
             values.append(operation(builder, *[values[place] for place in operands]))
-        for address, place in zip(self._results, loop.results, strict=True):
-            if loop.selects:
-                selected = self._select(values[place], row, address, selected)
-            else:
-                self._store(values[place], row, address)
+        results = [values[place] for place in loop.results]
+        if loop.gives is Gives.ROWS:
+            selected = self._select(holding(builder, *results), row, selected)
+        elif loop.gives is Gives.MASK:
+            mask = builder.zext(holding(builder, *results), self._vector(_BYTE))
+            self._store(mask, self._outputs[0], row)
+        else:
+            self._store_values(results, row)
         return [strays, selected]
 
-    def _select(
-        self, holds: ir.Value, row: ir.Value, address: ir.Value, selected: ir.Value
-    ) -> ir.Value:
+    def _columns(self, row: ir.Value) -> list[Lanes]:
+        count = len(self._loop.columns)
+        found = []
+        for i, kind in enumerate(self._loop.columns):
+            place = self._inputs[i]
+            values = self._bits(place, row) if kind == "bool" else self._load(place, row, kind)
+            valid = self._bits(self._inputs[count + i], row) if self._loop.nullable else None
+            found.append(Lanes(values, valid))
+        return found
+
+    def _store_values(self, results: Sequence[Lanes], row: ir.Value) -> None:
+        for i, result in enumerate(results):
+            is_truth = result.values.type.element == _BIT
+            (self._store_bits if is_truth else self._store)(result.values, self._outputs[i], row)
+            if self._loop.nullable:
+                everywhere = ir.Constant(self._vector(_BIT), [1] * self._lanes)
+                valid = everywhere if result.valid is None else result.valid
+                self._store_bits(valid, self._outputs[len(results) + i], row)
+
+    def _select(self, holds: ir.Value, row: ir.Value, selected: ir.Value) -> ir.Value:
         """Without a branch: no processor can guess which rows are selected."""
-        builder, holding = self._builder, bits(self._builder, holds)
+        builder, held = self._builder, bits(self._builder, holds)
         for lane in range(self._lanes):
-            builder.store(builder.add(row, _WORD(lane)), self._pointer(address, selected, 8, _WORD))
-            held = builder.and_(builder.lshr(holding, _WORD(lane)), _WORD(1))
-            selected = builder.add(selected, held)
+            place = self._pointer(self._outputs[0], builder.mul(selected, _WORD(8)), _WORD)
+            builder.store(builder.add(row, _WORD(lane)), place)
+            holds_here = builder.and_(builder.lshr(held, _WORD(lane)), _WORD(1))
+            selected = builder.add(selected, holds_here)
         return selected
 
-    def _store(self, value: ir.Value, row: ir.Value, address: ir.Value) -> None:
-        if value.type.element == _TRUTH:
-            value = self._builder.zext(value, ir.VectorType(_BYTE, self._lanes))
-        pointer = self._pointer(address, row, _bytes(value.type.element), value.type)
-        self._builder.store(value, pointer, align=1)
+    # --- memory -------------------------------------------------------------------------------
 
-    def _load(self, address: ir.Value, kind: str, row: ir.Value) -> ir.Value:
-        type = _TYPES[kind]
-        vector = ir.VectorType(_BYTE if type == _TRUTH else type, self._lanes)
-        pointer = self._pointer(address, row, _bytes(vector.element), vector)
-        value = self._builder.load(pointer, align=1)
-        if type == _TRUTH:
-            return self._builder.trunc(value, ir.VectorType(_TRUTH, self._lanes))
-        return value
+    def _load(self, address: ir.Value, row: ir.Value, kind: str) -> ir.Value:
+        vector = self._vector(_TYPES[kind])
+        distance = self._builder.mul(row, _WORD(_bytes(vector.element)))
+        return self._builder.load(self._pointer(address, distance, vector), align=1)
 
-    def _pointer(self, address: ir.Value, row: ir.Value, width: int, to: ir.Type) -> ir.Value:
-        place = self._builder.add(address, self._builder.mul(row, _WORD(width)))
+    def _store(self, values: ir.Value, address: ir.Value, row: ir.Value) -> None:
+        distance = self._builder.mul(row, _WORD(_bytes(values.type.element)))
+        self._builder.store(values, self._pointer(address, distance, values.type), align=1)
+
+    def _bits(self, first: ir.Value, row: ir.Value) -> ir.Value:
+        """Bits of memory from a row's on: eight of them can lie in two bytes."""
+        builder = self._builder
+        begin = builder.add(first, row)
+        last = builder.add(begin, _WORD(self._lanes - 1))
+        low, high = (
+            builder.zext(
+                builder.load(self._pointer(builder.lshr(bit, _WORD(3)), None, _BYTE)), _SHORT
+            )
+            for bit in (begin, last)
+        )
+        both = builder.or_(low, builder.shl(high, _SHORT(8)))
+        within = builder.trunc(builder.and_(begin, _WORD(7)), _SHORT)
+        found = builder.trunc(builder.lshr(both, within), ir.IntType(self._lanes))
+        return builder.bitcast(found, self._vector(_BIT))
+
+    def _store_bits(self, truths: ir.Value, address: ir.Value, row: ir.Value) -> None:
+        """To whole bytes, the first of them at the address; the last is written bit by bit."""
+        builder = self._builder
+        place = self._pointer(address, builder.lshr(row, _WORD(3)), _BYTE)
+        byte = builder.trunc(bits(builder, truths), _BYTE)
+        if self._lanes < LANES:
+            within = builder.trunc(builder.and_(row, _WORD(7)), _BYTE)
+            is_first = builder.icmp_unsigned("==", within, _BYTE(0))
+            others = builder.select(is_first, _BYTE(0), builder.load(place))
+            byte = builder.or_(others, builder.shl(byte, within))
+        builder.store(byte, place)
+
+    def _pointer(self, address: ir.Value, distance: ir.Value | None, to: ir.Type) -> ir.Value:
+        place = address if distance is None else self._builder.add(address, distance)
         return self._builder.inttoptr(place, ir.PointerType(to))
 
-    def _repeated(self, pointer: ir.Value, type: ir.Type) -> ir.Value:
+    def _repeated(self, pointer: ir.Value, type: ir.Type) -> Lanes:
         """The value there, in all lanes."""
-        builder, none = self._builder, ir.Constant(ir.VectorType(type, self._lanes), ir.Undefined)
+        builder, none = self._builder, ir.Constant(self._vector(type), ir.Undefined)
         first = builder.insert_element(none, builder.load(pointer), ir.IntType(32)(0))
-        same = ir.Constant(ir.VectorType(ir.IntType(32), self._lanes), None)
-        return builder.shuffle_vector(first, none, same)
+        same = ir.Constant(self._vector(ir.IntType(32)), None)
+        return Lanes(builder.shuffle_vector(first, none, same))
+
+    def _vector(self, type: ir.Type) -> ir.VectorType:
+        return ir.VectorType(type, self._lanes)
 
 
 def _bytes(type: ir.Type) -> int:

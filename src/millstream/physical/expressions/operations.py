@@ -1,4 +1,4 @@
-"""What formulas do, as LLVM's instructions: each takes vectors with a lane a row, and gives one.
+"""What formulas do, as LLVM's instructions: each takes the values of some rows, and gives such.
 
 Truth values are single bits. NaN stands above all numbers and equals itself.
 """
@@ -6,29 +6,47 @@ Truth values are single bits. NaN stands above all numbers and equals itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from llvmlite import ir
 
-Operation: TypeAlias = Callable[..., ir.Value]  # of a builder and its operands
-
 _SMALL = 1 << 50  # quotients of such numbers, as doubles compute them, are wrong by less than 1
 
-add, add_floating = ir.IRBuilder.add, ir.IRBuilder.fadd
-subtract, subtract_floating = ir.IRBuilder.sub, ir.IRBuilder.fsub
-multiply, multiply_floating = ir.IRBuilder.mul, ir.IRBuilder.fmul
-divide_floating, negate_floating = ir.IRBuilder.fdiv, ir.IRBuilder.fneg
-both, either, negation = ir.IRBuilder.and_, ir.IRBuilder.or_, ir.IRBuilder.not_
+
+@dataclass(frozen=True)
+class Lanes:
+    """The values of some rows, a lane each, and in which lanes there is one: in all if that is not
+    said. Where a value is NULL, anything stands in its lane."""
+
+    values: ir.Value
+    valid: ir.Value | None = None
 
 
-def lanes(type: ir.Type, like: ir.Value) -> ir.VectorType:
-    """As many lanes as another vector has."""
-    return ir.VectorType(type, like.type.count)
+Operation: TypeAlias = Callable[..., Lanes]  # of a builder and its operands
 
 
-def constant(type: ir.VectorType, value: Any) -> ir.Constant:
-    """The same value in all lanes."""
-    return ir.Constant(type, [value] * type.count)
+def strict(compute: Callable[..., ir.Value]) -> Operation:
+    """The operation on values alone: NULL where an operand is."""
+
+    def operation(builder: ir.IRBuilder, *operands: Lanes) -> Lanes:
+        values = compute(builder, *(operand.values for operand in operands))
+        return Lanes(values, _all_valid(builder, *operands))
+
+    return operation
+
+
+def _all_valid(builder: ir.IRBuilder, *operands: Lanes) -> ir.Value | None:
+    valid = None
+    for operand in operands:
+        if operand.valid is not None:
+            valid = operand.valid if valid is None else builder.and_(valid, operand.valid)
+    return valid
+
+
+def holding(builder: ir.IRBuilder, x: Lanes) -> ir.Value:
+    """Where a condition is TRUE: neither FALSE nor NULL."""
+    return x.values if x.valid is None else builder.and_(x.values, x.valid)
 
 
 def bits(builder: ir.IRBuilder, truths: ir.Value) -> ir.Value:
@@ -37,79 +55,74 @@ def bits(builder: ir.IRBuilder, truths: ir.Value) -> ir.Value:
     return builder.zext(packed, ir.IntType(64))
 
 
-def negate(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    return builder.sub(constant(x.type, 0), x)
-
-
-def absolute(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    below = builder.icmp_signed("<", x, constant(x.type, 0))
-    return builder.select(below, negate(builder, x), x)
-
-
-def absolute_floating(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """Without its sign, which is its first bit."""
-    width = 32 if isinstance(x.type.element, ir.FloatType) else 64
-    words = lanes(ir.IntType(width), x)
-    kept = builder.and_(builder.bitcast(x, words), constant(words, (1 << (width - 1)) - 1))
-    return builder.bitcast(kept, x.type)
-
-
-def widen(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    return builder.sext(x, lanes(ir.IntType(64), x))
-
-
-def widen_floating(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    return builder.fpext(x, lanes(ir.DoubleType(), x))
-
-
-def to_double(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    return builder.sitofp(x, lanes(ir.DoubleType(), x))
-
-
-def equal(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_signed("==", x, y)
-
-
-def less(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_signed("<", x, y)
-
-
-def less_equal(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_signed("<=", x, y)
-
-
-def less_truth(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_unsigned("<", x, y)
-
-
-def less_equal_truth(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_unsigned("<=", x, y)
-
-
-def equal_floating(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    neither = builder.and_(_is_nan(builder, x), _is_nan(builder, y))
-    return builder.or_(builder.fcmp_ordered("==", x, y), neither)
-
-
-def less_floating(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    number = builder.fcmp_ordered("ord", x, x)
-    return builder.and_(builder.fcmp_unordered("<", x, y), number)
-
-
-def less_equal_floating(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.or_(builder.fcmp_ordered("<=", x, y), _is_nan(builder, y))
-
-
-def _is_nan(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    return builder.fcmp_unordered("uno", x, x)
-
-
-def outside(builder: ir.IRBuilder, x: ir.Value, limit: ir.Value) -> ir.Value:
+def beyond(builder: ir.IRBuilder, x: Lanes, limit: Lanes) -> ir.Value:
     """Where an integer is further from 0 than the limit."""
-    below = builder.icmp_signed("<", x, negate(builder, limit))
+    outside = _outside(builder, x.values, limit.values)
+    return outside if x.valid is None else builder.and_(outside, x.valid)
+
+
+def _outside(builder: ir.IRBuilder, x: ir.Value, limit: ir.Value) -> ir.Value:
+    below = builder.icmp_signed("<", x, _negative(builder, limit))
     return builder.or_(below, builder.icmp_signed(">", x, limit))
 
 
+def _like(x: ir.Value, type: ir.Type) -> ir.VectorType:
+    """As many lanes as another vector has."""
+    return ir.VectorType(type, x.type.count)
+
+
+def _constant(type: ir.VectorType, value: Any) -> ir.Constant:
+    """The same value in all lanes."""
+    return ir.Constant(type, [value] * type.count)
+
+
+# --- arithmetic -------------------------------------------------------------------------------
+
+
+def _negative(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return builder.sub(_constant(x.type, 0), x)
+
+
+add, add_floating = strict(ir.IRBuilder.add), strict(ir.IRBuilder.fadd)
+subtract, subtract_floating = strict(ir.IRBuilder.sub), strict(ir.IRBuilder.fsub)
+multiply, multiply_floating = strict(ir.IRBuilder.mul), strict(ir.IRBuilder.fmul)
+negate, negate_floating = strict(_negative), strict(ir.IRBuilder.fneg)
+divide_floating = strict(ir.IRBuilder.fdiv)
+
+
+@strict
+def absolute(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    below = builder.icmp_signed("<", x, _constant(x.type, 0))
+    return builder.select(below, _negative(builder, x), x)
+
+
+@strict
+def absolute_floating(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """Without its sign, which is its first bit."""
+    width = 32 if isinstance(x.type.element, ir.FloatType) else 64
+    words = _like(x, ir.IntType(width))
+    kept = builder.and_(builder.bitcast(x, words), _constant(words, (1 << (width - 1)) - 1))
+    return builder.bitcast(kept, x.type)
+
+
+@strict
+def widen(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return builder.sext(x, _like(x, ir.IntType(64)))
+
+
+@strict
+def widen_floating(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return builder.fpext(x, _like(x, ir.DoubleType()))
+
+
+def _double(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return builder.sitofp(x, _like(x, ir.DoubleType()))
+
+
+to_double = strict(_double)
+
+
+@strict
 def remainder(
     builder: ir.IRBuilder, x: ir.Value, divisor: ir.Value, size: ir.Value, inverse: ir.Value
 ) -> ir.Value:
@@ -117,7 +130,7 @@ def remainder(
     a double, and with its inverse."""
     if x.type.element.width == 32:
         return _small_remainder(builder, x, size, inverse)
-    large = bits(builder, outside(builder, x, constant(x.type, _SMALL - 1)))
+    large = bits(builder, _outside(builder, x, _constant(x.type, _SMALL - 1)))
     any_large = builder.icmp_unsigned("!=", large, ir.Constant(large.type, 0))
     with builder.if_else(any_large, likely=False) as (then, otherwise):
         with then:
@@ -136,12 +149,105 @@ def _small_remainder(
 ) -> ir.Value:
     """Small numbers are multiplied by the divisor's inverse, which is several times faster than to
     divide them. The quotient may then be too near to 0 by 1, but not too far from it."""
-    value = to_double(builder, x)
-    none = constant(value.type, 0.0)
-    whole = to_double(builder, builder.fptosi(builder.fmul(value, inverse), x.type))
+    value = _double(builder, x)
+    none = _constant(value.type, 0.0)
+    whole = _double(builder, builder.fptosi(builder.fmul(value, inverse), x.type))
     rest = builder.fsub(value, builder.fmul(whole, size))
     above = builder.fcmp_ordered(">=", rest, size)
     below = builder.fcmp_ordered("<=", rest, builder.fneg(size))
     rest = builder.fsub(rest, builder.select(above, size, none))
     rest = builder.fadd(rest, builder.select(below, size, none))
     return builder.fptosi(rest, x.type)
+
+
+# --- comparisons ------------------------------------------------------------------------------
+
+
+@strict
+def equal(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.icmp_signed("==", x, y)
+
+
+@strict
+def less(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.icmp_signed("<", x, y)
+
+
+@strict
+def less_equal(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.icmp_signed("<=", x, y)
+
+
+@strict
+def less_truth(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.icmp_unsigned("<", x, y)
+
+
+@strict
+def less_equal_truth(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.icmp_unsigned("<=", x, y)
+
+
+@strict
+def equal_floating(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    neither = builder.and_(_is_nan(builder, x), _is_nan(builder, y))
+    return builder.or_(builder.fcmp_ordered("==", x, y), neither)
+
+
+@strict
+def less_floating(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    number = builder.fcmp_ordered("ord", x, x)
+    return builder.and_(builder.fcmp_unordered("<", x, y), number)
+
+
+@strict
+def less_equal_floating(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.or_(builder.fcmp_ordered("<=", x, y), _is_nan(builder, y))
+
+
+def _is_nan(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return builder.fcmp_unordered("uno", x, x)
+
+
+# --- logic, and what is not NULL where an operand is ------------------------------------------
+
+negation = strict(ir.IRBuilder.not_)
+
+
+def either(builder: ir.IRBuilder, x: Lanes, y: Lanes) -> Lanes:
+    """OR: one TRUE decides."""
+    holds = builder.or_(holding(builder, x), holding(builder, y))
+    valid = _all_valid(builder, x, y)
+    return Lanes(holds, None if valid is None else builder.or_(holds, valid))
+
+
+def both(builder: ir.IRBuilder, x: Lanes, y: Lanes) -> Lanes:
+    """AND: one FALSE decides."""
+    if x.valid is None and y.valid is None:
+        return Lanes(builder.and_(x.values, y.values))
+    return negation(builder, either(builder, negation(builder, x), negation(builder, y)))
+
+
+def is_null(builder: ir.IRBuilder, x: Lanes) -> Lanes:
+    if x.valid is None:
+        return Lanes(_constant(_like(x.values, ir.IntType(1)), 0))
+    return Lanes(builder.not_(x.valid))
+
+
+def first_valid(builder: ir.IRBuilder, x: Lanes, y: Lanes) -> Lanes:
+    """COALESCE."""
+    if x.valid is None:
+        return x
+    values = builder.select(x.valid, x.values, y.values)
+    return Lanes(values, None if y.valid is None else builder.or_(x.valid, y.valid))
+
+
+def choice(builder: ir.IRBuilder, condition: Lanes, x: Lanes, y: Lanes) -> Lanes:
+    """CASE: the first value where the condition holds, else the second."""
+    holds = holding(builder, condition)
+    values = builder.select(holds, x.values, y.values)
+    if x.valid is None and y.valid is None:
+        return Lanes(values)
+    everywhere = _constant(holds.type, 1)
+    valid = [everywhere if lanes.valid is None else lanes.valid for lanes in (x, y)]
+    return Lanes(values, builder.select(holds, *valid))

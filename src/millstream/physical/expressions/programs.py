@@ -7,7 +7,9 @@ them, and gives up before: the nodes then evaluate the batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,7 @@ from millstream.physical.expressions.formulas import (
     limits_of,
     parts,
 )
-from millstream.physical.expressions.loops import Loop, compiled
+from millstream.physical.expressions.loops import Gives, Loop, compiled
 from millstream.physical.expressions.vector import Mask
 from millstream.physical.machine_code import MachineCode
 from millstream.types import BOOLEAN
@@ -30,123 +32,170 @@ from millstream.types import BOOLEAN
 Words: TypeAlias = npt.NDArray[np.int64]
 
 WORTH = 10_000  # rows for which machine code is made
-_ALIGNMENT = 64  # bytes, as Arrow has it
 A_BATCH = 500  # rows take the nodes as long as a batch of no rows
 
-
-class _Machine:
-    """A loop over columns, with its constants."""
-
-    def __init__(self, formulas: Sequence[Formula], selects: bool) -> None:
-        self._loop, self._constants = _loop(formulas, selects)
-        self._constants_address = self._constants.ctypes.data
-        self._inputs = [
-            (position, DTYPES[type].itemsize, type == BOOLEAN)
-            for position, type in _columns(formulas).items()
-        ]
-        self._seen = 0
-        self._code: MachineCode | None = None
-
-    def is_made(self, length: int) -> bool:
-        """Whether there is code for a batch of so many rows."""
-        if self._code is None:
-            self._seen += length + A_BATCH
-            if self._seen >= WORTH:
-                self._code = compiled(self._loop)
-        return self._code is not None and length > 0
-
-    def run(self, columns: Sequence[pa.Array], length: int, results: Sequence[int]) -> int:
-        """Write the results to these addresses. Gives how many rows were selected, or -1 where
-        NULLs or large integers ask for more care."""
-        assert self._code is not None
-        addresses = [self._constants_address]
-        held = []  # until all is computed
-        for position, width, truths in self._inputs:
-            column = columns[position]
-            if column.null_count:
-                return -1
-            memory = _bytes(column) if truths else column.buffers()[1]
-            offset = 0 if truths else column.offset * width
-            assert memory.size >= offset + length * width
-            held.append(memory)
-            addresses.append(memory.address + offset)
-        return self._code.call(length, *addresses, *results)
+_ALIGNMENT = 64  # bytes, as Arrow has it
 
 
 class Program:
     """Formulas over one batch, computed together: all of them, or none."""
 
     def __init__(self, formulas: Sequence[Formula]) -> None:
+        self._formulas = formulas
         self._types = [formula.type for formula in formulas]
-        self._sizes = [DTYPES[type].itemsize for type in self._types]
-        self._machine = _Machine(formulas, selects=False)
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
         """The values of each formula; None where it gives up."""
-        memory, places = self._run(columns, length)
-        if memory is None:
-            return None
-        each = zip(self._types, self._sizes, places, strict=True)
-        return [_array(memory, place, type, size, length) for type, size, place in each]
+        inputs = self._values.inputs(columns, length)
+        return None if inputs is None else inputs.values(self._types)
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> Mask | None:
         """Where the only formula, a condition, holds; None as above."""
-        memory, _ = self._run(columns, length)
-        return None if memory is None else np.frombuffer(memory, np.bool_, length)
+        inputs = self._mask.inputs(columns, length)
+        if inputs is None:
+            return None
+        memory = pa.allocate_buffer(length)
+        good = inputs.run([memory.address]) >= 0
+        return np.frombuffer(memory, np.bool_) if good else None
 
-    def _run(
-        self, columns: Sequence[pa.Array], length: int
-    ) -> tuple[pa.Buffer | None, Sequence[int]]:
-        """The memory of all results, and where in it each begins. It is Arrow's, whose pool keeps
-        pages that were in use: NumPy's arrays of this size are new to the system each time, which
-        can take longer than to compute them."""
-        if not self._machine.is_made(length):
-            return None, ()
-        places, end = [], 0
-        for size in self._sizes:
-            places.append(end)
-            end += -(-length * size // _ALIGNMENT) * _ALIGNMENT
-        memory = pa.allocate_buffer(end)
-        first = memory.address
-        good = self._machine.run(columns, length, [first + place for place in places]) >= 0
-        return (memory if good else None), places
+    @cached_property
+    def _values(self) -> _Machine:
+        return _Machine(self._formulas, Gives.VALUES)
+
+    @cached_property
+    def _mask(self) -> _Machine:
+        return _Machine(self._formulas, Gives.MASK)
 
 
 class Selection:
     """The rows for which a condition holds."""
 
     def __init__(self, condition: Formula) -> None:
-        self._machine = _Machine([condition], selects=True)
+        self._machine = _Machine([condition], Gives.ROWS)
         self._room = np.empty(0, np.int64)  # for the numbers of all rows of a batch
         self._address: Sequence[int] = ()
 
     def rows(self, columns: Sequence[pa.Array], length: int) -> Words | None:
         """Their numbers; None as above."""
-        if not self._machine.is_made(length):
+        inputs = self._machine.inputs(columns, length)
+        if inputs is None:
             return None
         if len(self._room) < length:
             self._room = np.empty(length, np.int64)
             self._address = [self._room.ctypes.data]
-        selected = self._machine.run(columns, length, self._address)
+        selected = inputs.run(self._address)
         return None if selected < 0 else self._room[:selected].copy()
 
 
-def _bytes(column: pa.Array) -> pa.Buffer:
-    """The truth values of a column, a byte each."""
-    return pa.py_buffer(column.to_numpy(zero_copy_only=False))
+class _Machine:
+    """A loop over columns, with its constants; one code for columns without NULLs, and one for
+    those with some."""
+
+    def __init__(self, formulas: Sequence[Formula], gives: Gives) -> None:
+        self._loop, constants = _loop(formulas, gives)
+        self._constants = constants
+        self._address = constants.ctypes.data
+        self._columns = [
+            (position, 0 if type == BOOLEAN else DTYPES[type].itemsize)
+            for position, type in _columns(formulas).items()
+        ]
+        self._seen = 0
+        self._codes: dict[bool, MachineCode] = {}
+
+    def inputs(self, columns: Sequence[pa.Array], length: int) -> _Inputs | None:
+        """What the code reads of a batch; None if there is no code for it."""
+        if self._seen < WORTH:
+            self._seen += length + A_BATCH
+        if not length or self._seen < WORTH:
+            return None
+        words = [length, self._address]
+        arrays = [columns[position] for position, _ in self._columns]
+        nullable = False
+        for array, (_, width) in zip(arrays, self._columns, strict=True):
+            nullable = nullable or array.null_count > 0
+            memory = array.buffers()[1]
+            if memory is None:  # of NULLs alone
+                return None
+            offset = array.offset
+            assert 8 * memory.size >= (offset + length) * (8 * width or 1)
+            words.append(memory.address + offset * width if width else memory.address * 8 + offset)
+        if nullable:
+            arrays.append(everywhere := _everywhere(length))
+            for array in arrays[:-1]:
+                memory = array.buffers()[0] or everywhere
+                first = 0 if memory is everywhere else array.offset
+                assert 8 * memory.size >= first + length
+                words.append(memory.address * 8 + first)
+        return _Inputs(self._code(nullable), words, length, nullable, arrays)
+
+    def _code(self, nullable: bool) -> MachineCode:
+        code = self._codes.get(nullable)
+        if code is None:
+            code = self._codes[nullable] = compiled(replace(self._loop, nullable=nullable))
+        return code
 
 
-def _array(memory: pa.Buffer, place: int, type: pa.DataType, size: int, length: int) -> pa.Array:
-    if type == BOOLEAN:
-        truths = np.frombuffer(memory, np.bool_, length, place)
-        memory, place = pa.py_buffer(np.packbits(truths, bitorder="little")), 0
-    return pa.Array.from_buffers(type, length, [None, memory], 0, place // size)
+class _Inputs:
+    """What machine code reads, and the code."""
+
+    __slots__ = ("_code", "_held", "_length", "_nullable", "_words")
+
+    def __init__(
+        self, code: MachineCode, words: list[int], length: int, nullable: bool, held: list[Any]
+    ) -> None:
+        self._code = code
+        self._words = words
+        self._length = length
+        self._nullable = nullable
+        self._held = held  # whose memory is read
+
+    def run(self, results: Sequence[int]) -> int:
+        """Write the results to these addresses; gives how many rows were selected, or -1 where
+        large integers ask for more care."""
+        return self._code.call(*self._words, *results)
+
+    def values(self, types: Sequence[pa.DataType]) -> list[pa.Array] | None:
+        """Results as arrays of these types. They share their memory, which is Arrow's: its pool
+        keeps pages that were in use. NumPy's arrays of this size are new to the system each time,
+        which can take longer than to compute them."""
+        length, places, end = self._length, [], 0
+        sizes = [(length * type.bit_width + 7) // 8 for type in types]
+        if self._nullable:
+            sizes += [(length + 7) // 8] * len(types)
+        for size in sizes:
+            places.append(end)
+            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+        memory = pa.allocate_buffer(end)
+        first = memory.address
+        if self.run([first + place for place in places]) < 0:
+            return None
+        if not self._nullable:
+            return [
+                pa.Array.from_buffers(type, length, [None, memory], 0, place * 8 // type.bit_width)
+                for type, place in zip(types, places, strict=True)
+            ]
+        slices = [memory.slice(*part) for part in zip(places, sizes, strict=True)]
+        return [
+            pa.Array.from_buffers(type, length, [slices[len(types) + i], slices[i]])
+            for i, type in enumerate(types)
+        ]
+
+
+_valid = pa.allocate_buffer(0)
+
+
+def _everywhere(length: int) -> pa.Buffer:
+    """Bits that say that all of so many rows are valid."""
+    global _valid
+    if _valid.size * 8 < length:
+        _valid = pa.py_buffer(np.full(length // 4 + 1, 255, np.uint8))
+    return _valid
 
 
 # --- from formulas to loops -------------------------------------------------------------------
 
 
-def _loop(formulas: Sequence[Formula], selects: bool) -> tuple[Loop, Words]:
+def _loop(formulas: Sequence[Formula], gives: Gives) -> tuple[Loop, Words]:
     """The loop that computes formulas, and its constants: words that begin with them."""
     each, columns = parts(*formulas), _columns(formulas)
     numbers = [part for part in each if isinstance(part, Number)]
@@ -168,7 +217,7 @@ def _loop(formulas: Sequence[Formula], selects: bool) -> tuple[Loop, Words]:
         steps=tuple(steps),
         limits=tuple((order[p], first_limit + i) for i, p in enumerate(limits)),
         results=tuple(places[formula] for formula in formulas),
-        selects=selects,
+        gives=gives,
     )
     return loop, np.array([word for _, word in constants], np.int64)
 

@@ -1,4 +1,5 @@
-"""Rows picked by their numbers, of two arrays at once; NumPy looks at all numbers first."""
+"""Rows picked by their numbers: of two arrays at once, where NumPy looks at all numbers first; and
+of bits."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 
 @njit(cache=True)
@@ -15,3 +17,16 @@ def pick(numbers: Ints, values: Ints, others: Ints, picked: Ints, other_picked: 
         picked[i] = values[numbers[i]]
     for i in range(len(numbers)):
         other_picked[i] = others[numbers[i]]
+
+
+@njit(cache=True)
+def pick_bits(numbers: Ints, bits: Bytes, offset: int) -> tuple[Bytes, int]:
+    """Bits in bytes, lowest first, as Arrow has them; and how many of them are set."""
+    picked = np.zeros((len(numbers) + 7) // 8, np.uint8)
+    count = 0
+    for i in range(len(numbers)):
+        place = offset + numbers[i]
+        bit = (bits[place >> 3] >> (place & 7)) & 1
+        picked[i >> 3] |= bit << (i & 7)
+        count += bit
+    return picked, count
