@@ -144,7 +144,6 @@ def test_what_a_formula_computes(
         (of("+", X, long(1)), [[1, None, 2**63 - 1]]),
         (of("+", X, long(1)), [[]]),
         (of("+", X, long(1)), [[1, 2**63 - 1]]),
-        (of("-", X, long(-(2**63))), [[0]]),
         (of("*", X, Y), [[2**62], [2]]),
         (of("negate", X), [[-(2**63)]]),
     ],
@@ -153,11 +152,71 @@ def test_where_a_formula_gives_up(expression: Expression, columns: list[list[Any
     assert program(expression, *columns) is None
 
 
+FLAG, SMALL, DAY = SCHEMA[0].column, SCHEMA[1].column, SCHEMA[8].column
+LARGEST = Literal(2**31 - 1, INT)
+TOO_LARGE = [
+    of("-", K, long(-(2**63))),
+    of("+", of("case", FLAG, LARGEST, Literal(1, INT)), Literal(1, INT)),
+    of("negate", of("case", FLAG, Literal(-(2**31), INT), Literal(1, INT))),
+    of("abs", of("case", of(">", V, W), Literal(-(2**31), INT), Literal(1, INT))),
+    of("+", of("case", FLAG, long(2**63 - 1), long(1)), long(1)),
+    of("*", *[of("case", FLAG, Literal(50_000, INT), Literal(1, INT))] * 2),
+    of("*", of("coalesce", SMALL, Literal(60_000, INT)), Literal(60_000, INT)),
+    of("+", of("coalesce", K, long(2**63 - 1)), long(1)),
+    of("+", of("case", of("is null", SMALL), LARGEST, SMALL), Literal(1, INT)),
+    of("+", of("coalesce", T, Literal(LAST_TIMESTAMP, TIMESTAMP)), P),
+    of("+", of("coalesce", T, Literal(LAST_TIMESTAMP, TIMESTAMP)), Literal(1, INTERVAL)),
+    of("-", of("coalesce", DAY, Literal(-(2**31), DATE)), Literal(1, INT)),
+]
+
+
+@pytest.mark.parametrize("expression", TOO_LARGE)
+def test_constants_that_are_too_large_for_some_rows(expression: Expression) -> None:
+    """No column is beyond any limit: a constant takes the place of what it has, or has not."""
+    row = (True, 1, 1, 1, 1, 0.5, 0.5, 0.25, 1, 1, 1)
+    rows = [row, (False, *row[1:]), (None,) * len(row), (True, *[None] * 10)]
+    assert_agree(expression, SCHEMA, rows * 3)
+
+
 @pytest.mark.parametrize(
-    "expression", [of("/", V, W), of("%", K, L), of("%", K, long(0)), of("*", P, V)]
+    "expression",
+    [of("/", V, W), of("%", K, L), of("%", K, long(0)), of("*", P, V), *TOO_LARGE[:8]],
 )
 def test_what_has_no_formula(expression: Expression) -> None:
     assert compile_expression(expression, SCHEMA, {})._root.formula is None
+
+
+@pytest.mark.parametrize("name", ["and", "or", "in", "coalesce", "case"])
+@pytest.mark.parametrize("count", [2, 15, 40, 1500])
+def test_many_operands(name: str, count: int) -> None:
+    match name:
+        case "and" | "or":
+            operands = [of("<>" if name == "and" else "=", K, long(n)) for n in range(count)]
+        case "case":
+            pairs = [(of("=", K, long(n)), long(3 * n)) for n in range(count)]
+            operands = [*(part for pair in pairs for part in pair), L]
+        case "coalesce":
+            operands = [K] * count + [L]
+        case _:
+            operands = [K, *(long(n) for n in range(count))]
+    row = (True, 1, 1, 1, 1, 0.5, 0.5, 0.25, 1, 1, 1)
+    rows = [(*row[:3], k, *row[4:]) for k in (*range(0, 45, 5), -1, None)]
+    assert_agree(of(name, *operands), SCHEMA, rows)
+
+
+def test_many_expressions_are_several_programs() -> None:
+    schema = schema_of(*[BIGINT] * 20)
+    columns = [field.column for field in schema]
+    expressions = [of("+", columns[n % 20], columns[(n + n // 20) % 20]) for n in range(1100)]
+    each = [compile_expression(expression, schema, {}) for expression in expressions]
+    for absent in (0, None):
+        arrays = [pa.array([n, absent, 5] * 7, BIGINT) for n in range(20)]
+        together = Together(each).evaluate(arrays, 21)
+        assert len(together) == len(each)
+        for n in range(0, 1100, 91):
+            a, b = n % 20, (n + n // 20) % 20
+            expected = [a + b, None if absent is None else 0, 10] * 7
+            assert together[each[n]].to_pylist() == expected
 
 
 @pytest.mark.parametrize(

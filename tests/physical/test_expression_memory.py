@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -20,6 +22,7 @@ from test_expression_samples import schema_of
 from millstream.logical.evaluate import evaluator
 from millstream.logical.expressions import Expression, Literal
 from millstream.physical.arrays import gather
+from millstream.physical.batch import Batch
 from millstream.physical.expressions import Selection, compile_expression
 from millstream.physical.expressions.nodes import Direct
 from millstream.physical.expressions.programs import Program
@@ -157,3 +160,46 @@ def test_several_threads_make_and_run_code() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(4)))
+
+
+FORKING = """
+import os, signal, threading
+from array import array
+from millstream.physical.expressions.loops import Gives, Loop, compiled
+from millstream.physical.expressions.operations import add
+
+def make(depth):
+    steps = tuple((add, (step, step)) for step in range(depth))
+    code = compiled(Loop(("int64",), (), steps, (), (depth,), Gives.VALUES))
+    values, results = array("q", [7]), array("q", [0])
+    assert code.call([1, values.buffer_info()[0], results.buffer_info()[0]]) == 0
+    assert results[0] == 7 << depth
+
+thread = threading.Thread(target=lambda: [make(depth) for depth in range(1, 40)])
+thread.start()
+for _ in range(8):
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        make(50)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+thread.join()
+print("done")
+"""
+
+
+def test_processes_forked_while_code_is_made() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+@pytest.mark.parametrize("number", [-1, 10, 10**9])
+def test_rows_that_are_not_there(number: int) -> None:
+    with_nulls = pa.array([None, *range(9)])
+    batch = Batch.of([with_nulls], range(10), range(1, 11))
+    for take in (batch.take, lambda index: gather(with_nulls, index)):
+        with pytest.raises(IndexError):
+            take(np.array([3, number]))

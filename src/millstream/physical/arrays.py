@@ -89,7 +89,7 @@ def gather(array: pa.Array, index: NDArray[np.int64] | None) -> pa.Array:
     bitmap = None
     if array.null_count:
         bits = np.frombuffer(array.buffers()[0], np.uint8)
-        picked, valid = pick_bits(index, bits, array.offset)
+        picked, valid = pick_bits(index, bits, array.offset, len(array))
         bitmap = pa.py_buffer(picked) if valid < len(index) else None
     buffers = [bitmap, pa.py_buffer(view(array)[index])]
     return pa.Array.from_buffers(array.type, len(index), buffers)

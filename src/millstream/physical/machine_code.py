@@ -7,33 +7,48 @@ what is written in its own language with vectors already, so that nothing is lef
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from array import array
+from collections.abc import Iterable
 from ctypes import PYFUNCTYPE, c_int64
 from functools import cache
 from itertools import count
+from threading import Lock
 from typing import Any
 
 from llvmlite import binding, ir
 
+WORD = ir.IntType(64)
+
 _numbers = count()
 
-
-def new_module() -> ir.Module:
-    """Where a function is to be written, for this machine."""
-    module = ir.Module()
-    module.triple = binding.get_process_triple()
-    return module
+# A process that is forked while another thread makes code would find LLVM locked for ever.
+_making = Lock()
+os.register_at_fork(
+    before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
+)
 
 
 class MachineCode:
-    """A function of integers whose value is one. Its memory is freed with this object: whoever
-    keeps `call` keeps the object."""
+    """A function of words: it is given their address in memory, and its value is a word. The code
+    is freed with this object."""
 
-    def __init__(self, module: ir.Module, name: str, arity: int) -> None:
-        library = binding.JITLibraryBuilder().add_ir(str(module)).export_symbol(name)
-        self._memory = library.link(_compiler(), f"{name} {next(_numbers)}")
-        kind = PYFUNCTYPE(c_int64, *[c_int64] * arity)
-        self.call: Callable[..., int] = kind(self._memory[name])
+    def __init__(self, module: ir.Module, name: str) -> None:
+        with _making:
+            self._memory, address = _made(module, name)
+        self._call = PYFUNCTYPE(c_int64, c_int64)(address)
+
+    def call(self, words: Iterable[int]) -> int:
+        memory = array("q", words)
+        return int(self._call(memory.buffer_info()[0]))
+
+
+def _made(module: ir.Module, name: str) -> tuple[Any, int]:
+    """What holds the memory of the code, and where the function is."""
+    module.triple = binding.get_process_triple()
+    library = binding.JITLibraryBuilder().add_ir(str(module)).export_symbol(name)
+    memory = library.link(_compiler(), f"{name} {next(_numbers)}")
+    return memory, memory[name]
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -33,12 +32,15 @@ from millstream.physical.expressions.casts import cast_kernel
 from millstream.physical.expressions.choice import Case, Coalesce, Connective
 from millstream.physical.expressions.drawn import Draws, drawing
 from millstream.physical.expressions.formulas import (
+    MOST_PARTS,
     Formula,
     case_formula,
     cast_formula,
     coalesce_formula,
     connective_formula,
     formula_of,
+    is_computable,
+    parts,
 )
 from millstream.physical.expressions.kernels import kernel_of
 from millstream.physical.expressions.nodes import (
@@ -117,23 +119,31 @@ class Compiled:
 
 
 class Together:
-    """Those of several expressions that have formulas, evaluated in one go."""
+    """Those of several expressions that have formulas, evaluated in one go, or in a few if they are
+    many."""
 
     def __init__(self, each: Iterable[Compiled]) -> None:
-        formulas = {compiled: compiled.formula for compiled in each}
-        self._formulas = {c: formula for c, formula in formulas.items() if formula is not None}
-
-    @cached_property
-    def _program(self) -> Program:
-        return Program(list(self._formulas.values()))
+        groups: list[dict[Compiled, Formula]] = []
+        room = 0
+        for compiled in each:
+            if compiled.formula is not None:
+                size = len(parts(compiled.formula))
+                if size > room:
+                    groups.append({})
+                    room = MOST_PARTS
+                groups[-1][compiled] = compiled.formula
+                room -= size
+        self._groups = [(list(g), Program(list(g.values()))) for g in groups if len(g) > 1]
 
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> dict[Compiled, pa.Array]:
-        """The values of all of them, or of none: what is one alone is not for here, nor what needs
-        care."""
-        if len(self._formulas) < 2:
-            return {}
-        values = self._program.values(columns, length)
-        return {} if values is None else dict(zip(self._formulas, values, strict=True))
+        """The values of all of a group, or of none: what is one alone is not for here, nor what
+        needs care."""
+        known: dict[Compiled, pa.Array] = {}
+        for each, program in self._groups:
+            values = program.values(columns, length)
+            if values is not None:
+                known.update(zip(each, values, strict=True))
+        return known
 
 
 class _Compiler:
@@ -197,6 +207,8 @@ class _Compiler:
 
     def _cast(self, operand: Node, target: pa.DataType, attempt: bool) -> Node:
         source = operand.type
+        if isinstance(operand, Constant):
+            return self._folded(Cast(_literal(operand), target, attempt))
         exact = exact_cast(source, target)
         kernel = cast_kernel(source, target)
         guarded = kernel is None or source == STRING
@@ -216,7 +228,10 @@ class _Compiler:
         if not function.deterministic:
             return Drawn(drawing(function, signature, self._draws.generator(call)), call.type)
         arguments = [self.node(argument) for argument in call.arguments]
-        if function.strict and any(isinstance(n, Constant) and n.plain is None for n in arguments):
+        constants = [node for node in arguments if isinstance(node, Constant)]
+        if len(constants) == len(arguments):
+            return self._folded(Call(call.function, tuple(map(_literal, constants)), call.type))
+        if function.strict and any(node.plain is None for node in constants):
             return AlwaysNull(arguments, call.type)
         return self._applied(function, signature, arguments)
 
@@ -292,5 +307,9 @@ class _Compiler:
         return _direct(Case(conditions, values, type), formula)
 
 
+def _literal(constant: Constant) -> Literal:
+    return Literal(constant.plain, constant.type)
+
+
 def _direct(node: Node, formula: Formula | None) -> Node:
-    return node if formula is None else Direct(node, formula)
+    return Direct(node, formula) if formula is not None and is_computable(formula) else node

@@ -1,11 +1,13 @@
-"""Formulas: arithmetic, comparisons and logic over numbers, for batches where nothing can go wrong.
+"""Formulas: arithmetic, comparisons, logic, CASE and COALESCE over numbers, times and truth values,
+for batches where nothing can go wrong.
 
 A formula is computed by machine code (`programs`) where no integer is so large that something could
 overflow. Else it gives up, and the nodes evaluate the batch with all care (`nodes.Direct`). What
 can fail in other ways, as a division by a column, is no formula.
 
 Each formula has limits, found once: as long as no column holds an integer beyond its limit, no
-result is beyond its type.
+result is beyond its type. Where constants alone can lead there, there is no formula; nor is there
+of many parts, since code for them takes long to make.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ from millstream.types import (
     is_integral,
 )
 
-MOST_MEMBERS = 16  # of the list of IN
+MOST_PARTS = 64  # of a formula, and of all that are computed together
+MOST_OPERANDS = 16  # of AND, OR, IN, CASE and COALESCE
 
 DTYPES: dict[pa.DataType, np.dtype[Any]] = {
     BOOLEAN: np.dtype(np.bool_),
@@ -118,6 +121,8 @@ def cast_formula(operand: Formula | None, target: pa.DataType) -> Formula | None
 def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Formula | None:
     """OR if one TRUE decides, AND if one FALSE does."""
     result, *others = operands
+    if len(operands) > MOST_OPERANDS:
+        return None
     operation = operations.either if decisive else operations.both
     for operand in others:
         if result is None or operand is None or _are_constant([result, operand]):
@@ -129,6 +134,8 @@ def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Fo
 def coalesce_formula(operands: Sequence[Formula | None]) -> Formula | None:
     """The first that is not NULL."""
     result, *others = operands
+    if len(operands) > MOST_OPERANDS:
+        return None
     for operand in others:
         if result is None or operand is None or isinstance(result, Number):
             return None
@@ -142,6 +149,8 @@ def case_formula(
 ) -> Formula | None:
     """The value of the first condition that holds, else the last one."""
     *others, result = values
+    if len(values) > MOST_OPERANDS:
+        return None
     for condition, value in zip(reversed(conditions), reversed(others), strict=True):
         if condition is None or value is None or result is None:
             return None
@@ -229,6 +238,7 @@ def _comparison(name: str) -> Builder:
 
     def build(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
         compared = operands[0].type
+        assert all(operand.type == compared for operand in operands)
         operation = of_floating if is_floating(compared) else of_integers
         operation = of_truths if compared == BOOLEAN else operation
         step = Step(operation, operands[::-1] if swapped else operands, BOOLEAN)
@@ -242,9 +252,9 @@ def _negation(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
 
 
 def _membership(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
-    """IN, of few: each is compared."""
+    """IN: each is compared."""
     value, *others = operands
-    if isinstance(value, Number) or len(others) > MOST_MEMBERS:
+    if isinstance(value, Number):
         return None
     equal = _comparison("=")
     return connective_formula([equal(BOOLEAN, (value, other)) for other in others], decisive=True)
@@ -302,14 +312,22 @@ def _beyond(type: pa.DataType) -> int:
     return -FIRST_TIMESTAMP if type == TIMESTAMP else _largest(type)
 
 
-def limits_of(formula: Formula) -> dict[int, int]:
-    """How far from 0 the integers of the columns may be; no limit where there need not be one."""
+def is_computable(formula: Formula) -> bool:
+    """Whether there is any batch for which code can be made."""
+    each = parts(formula)
+    columns = {part.position: 0 for part in each if isinstance(part, Input)}
+    return len(each) <= MOST_PARTS and _fits(formula, columns)
+
+
+def limits_of(formula: Formula) -> dict[int, int] | None:
+    """How far from 0 the integers of the columns may be; no limit where there need not be one. None
+    if constants alone are too large."""
     columns = [part for part in parts(formula) if isinstance(part, Input)]
     largest = {c.position: _largest(c.type) for c in columns if DTYPES[c.type].kind == "i"}
     limits = dict(largest)
     while not _fits(formula, limits):
         if not any(limits.values()):
-            return dict.fromkeys(limits, -1)  # a constant alone is too large
+            return None
         limits = {position: limit // 2 for position, limit in limits.items()}
     for position in limits:
         if _fits(formula, {**limits, position: largest[position]}):

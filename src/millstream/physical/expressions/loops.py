@@ -12,17 +12,17 @@ from typing import TypeAlias
 from llvmlite import ir
 
 from millstream.physical.expressions.operations import Lanes, Operation, beyond, bits, holding
-from millstream.physical.machine_code import MachineCode, new_module
+from millstream.physical.machine_code import WORD, MachineCode
 
 LANES = 8  # as many as a byte has bits
 KEPT = 1_000  # loops whose code is kept for the next who need it
 
 _NAME = "loop"
-_WORD, _SHORT, _BYTE, _BIT = (ir.IntType(width) for width in (64, 16, 8, 1))
+_SHORT, _BYTE, _BIT = (ir.IntType(width) for width in (16, 8, 1))
 _TYPES: dict[str, ir.Type] = {
     "bool": _BIT,
     "int32": ir.IntType(32),
-    "int64": _WORD,
+    "int64": WORD,
     "float32": ir.FloatType(),
     "float64": ir.DoubleType(),
 }
@@ -52,7 +52,7 @@ class Loop:
 
 @lru_cache(KEPT)
 def compiled(loop: Loop) -> MachineCode:
-    """A function of integers: the number of rows; the address of the constants, which are words;
+    """A function of words: the number of rows; the constants, each at the beginning of its word;
     where each column is in memory; where each says what is valid, if there may be NULLs; where to
     write each result; and where what is valid of it, if it can have NULLs.
 
@@ -61,27 +61,20 @@ def compiled(loop: Loop) -> MachineCode:
 
     It gives how many rows were selected, or -1 if some integer is beyond its limit: then the
     results mean nothing."""
-    return MachineCode(*_written(loop))
+    return MachineCode(_written(loop), _NAME)
 
 
-def _written(loop: Loop) -> tuple[ir.Module, str, int]:
-    twice = 2 if loop.nullable else 1
-    inputs = len(loop.columns) * twice
-    outputs = len(loop.results) * (twice if loop.gives is Gives.VALUES else 1)
-    arity = 2 + inputs + outputs
-    function = ir.Function(new_module(), ir.FunctionType(_WORD, [_WORD] * arity), _NAME)
+def _written(loop: Loop) -> ir.Module:
+    function = ir.Function(ir.Module(), ir.FunctionType(WORD, [WORD]), _NAME)
     builder = ir.IRBuilder(function.append_basic_block())
-    rows, constants, *places = function.args
-    many, one = (
-        _Turn(builder, loop, constants, places[:inputs], places[inputs:], lanes)
-        for lanes in (LANES, 1)
-    )
-    whole = builder.and_(rows, _WORD(-LANES))
-    so_far = _repeat(builder, _WORD(0), whole, LANES, [_WORD(0), _WORD(0)], many.emit)
+    many, one = (_Turn(builder, loop, function.args[0], lanes) for lanes in (LANES, 1))
+    rows = many.word(0)
+    whole = builder.and_(rows, WORD(-LANES))
+    so_far = _repeat(builder, WORD(0), whole, LANES, [WORD(0), WORD(0)], many.emit)
     strays, selected = _repeat(builder, whole, rows, 1, so_far, one.emit)
-    good = builder.icmp_unsigned("==", strays, _WORD(0))
-    builder.ret(builder.select(good, selected, _WORD(-1)))
-    return builder.module, _NAME, arity
+    good = builder.icmp_unsigned("==", strays, WORD(0))
+    builder.ret(builder.select(good, selected, WORD(-1)))
+    return builder.module
 
 
 # From the first row of a turn and what the turns so far came to.
@@ -101,10 +94,10 @@ def _repeat(
     head, inside, after = (builder.append_basic_block() for _ in range(3))
     builder.branch(head)
     builder.position_at_end(head)
-    row, *so_far = [builder.phi(_WORD) for _ in range(1 + len(start))]
+    row, *so_far = [builder.phi(WORD) for _ in range(1 + len(start))]
     builder.cbranch(builder.icmp_signed("<", row, stop), inside, after)
     builder.position_at_end(inside)
-    then = [builder.add(row, _WORD(step)), *body(row, so_far)]
+    then = [builder.add(row, WORD(step)), *body(row, so_far)]
     for phi, at_first, later in zip([row, *so_far], [first, *start], then, strict=True):
         phi.add_incoming(at_first, before)
         phi.add_incoming(later, builder.block)
@@ -116,24 +109,24 @@ def _repeat(
 class _Turn:
     """What is done with as many rows as there are lanes."""
 
-    def __init__(
-        self,
-        builder: ir.IRBuilder,
-        loop: Loop,
-        constants: ir.Value,
-        inputs: Sequence[ir.Value],
-        outputs: Sequence[ir.Value],
-        lanes: int,
-    ) -> None:
+    def __init__(self, builder: ir.IRBuilder, loop: Loop, words: ir.Value, lanes: int) -> None:
         self._builder = builder
         self._loop = loop
-        self._inputs = inputs
-        self._outputs = outputs
+        self._words = words
         self._lanes = lanes
+        twice = 2 if loop.nullable else 1
+        inputs = len(loop.columns) * twice
+        outputs = len(loop.results) * (twice if loop.gives is Gives.VALUES else 1)
+        first = 1 + len(loop.constants)
         self._constants = [
-            self._repeated(self._pointer(constants, _WORD(8 * place), _TYPES[kind]), _TYPES[kind])
-            for place, kind in enumerate(loop.constants)
+            self._repeated(place, _TYPES[kind]) for place, kind in enumerate(loop.constants, 1)
         ]
+        self._inputs = [self.word(first + i) for i in range(inputs)]
+        self._outputs = [self.word(first + inputs + i) for i in range(outputs)]
+
+    def word(self, place: int, type: ir.Type = WORD) -> ir.Value:
+        """The value at the beginning of one of the words that the function was given."""
+        return self._builder.load(self._pointer(self._words, WORD(8 * place), type))
 
     def emit(self, row: ir.Value, so_far: list[ir.Value]) -> list[ir.Value]:
         """Gives a word that is not 0 if some integer was too large, and how many rows were
@@ -178,9 +171,9 @@ class _Turn:
         """Without a branch: no processor can guess which rows are selected."""
         builder, held = self._builder, bits(self._builder, holds)
         for lane in range(self._lanes):
-            place = self._pointer(self._outputs[0], builder.mul(selected, _WORD(8)), _WORD)
-            builder.store(builder.add(row, _WORD(lane)), place)
-            holds_here = builder.and_(builder.lshr(held, _WORD(lane)), _WORD(1))
+            place = self._pointer(self._outputs[0], builder.mul(selected, WORD(8)), WORD)
+            builder.store(builder.add(row, WORD(lane)), place)
+            holds_here = builder.and_(builder.lshr(held, WORD(lane)), WORD(1))
             selected = builder.add(selected, holds_here)
         return selected
 
@@ -188,36 +181,36 @@ class _Turn:
 
     def _load(self, address: ir.Value, row: ir.Value, kind: str) -> ir.Value:
         vector = self._vector(_TYPES[kind])
-        distance = self._builder.mul(row, _WORD(_bytes(vector.element)))
+        distance = self._builder.mul(row, WORD(_bytes(vector.element)))
         return self._builder.load(self._pointer(address, distance, vector), align=1)
 
     def _store(self, values: ir.Value, address: ir.Value, row: ir.Value) -> None:
-        distance = self._builder.mul(row, _WORD(_bytes(values.type.element)))
+        distance = self._builder.mul(row, WORD(_bytes(values.type.element)))
         self._builder.store(values, self._pointer(address, distance, values.type), align=1)
 
     def _bits(self, first: ir.Value, row: ir.Value) -> ir.Value:
         """Bits of memory from a row's on: eight of them can lie in two bytes."""
         builder = self._builder
         begin = builder.add(first, row)
-        last = builder.add(begin, _WORD(self._lanes - 1))
+        last = builder.add(begin, WORD(self._lanes - 1))
         low, high = (
             builder.zext(
-                builder.load(self._pointer(builder.lshr(bit, _WORD(3)), None, _BYTE)), _SHORT
+                builder.load(self._pointer(builder.lshr(bit, WORD(3)), None, _BYTE)), _SHORT
             )
             for bit in (begin, last)
         )
         both = builder.or_(low, builder.shl(high, _SHORT(8)))
-        within = builder.trunc(builder.and_(begin, _WORD(7)), _SHORT)
+        within = builder.trunc(builder.and_(begin, WORD(7)), _SHORT)
         found = builder.trunc(builder.lshr(both, within), ir.IntType(self._lanes))
         return builder.bitcast(found, self._vector(_BIT))
 
     def _store_bits(self, truths: ir.Value, address: ir.Value, row: ir.Value) -> None:
         """To whole bytes, the first of them at the address; the last is written bit by bit."""
         builder = self._builder
-        place = self._pointer(address, builder.lshr(row, _WORD(3)), _BYTE)
+        place = self._pointer(address, builder.lshr(row, WORD(3)), _BYTE)
         byte = builder.trunc(bits(builder, truths), _BYTE)
         if self._lanes < LANES:
-            within = builder.trunc(builder.and_(row, _WORD(7)), _BYTE)
+            within = builder.trunc(builder.and_(row, WORD(7)), _BYTE)
             is_first = builder.icmp_unsigned("==", within, _BYTE(0))
             others = builder.select(is_first, _BYTE(0), builder.load(place))
             byte = builder.or_(others, builder.shl(byte, within))
@@ -227,10 +220,10 @@ class _Turn:
         place = address if distance is None else self._builder.add(address, distance)
         return self._builder.inttoptr(place, ir.PointerType(to))
 
-    def _repeated(self, pointer: ir.Value, type: ir.Type) -> Lanes:
-        """The value there, in all lanes."""
+    def _repeated(self, place: int, type: ir.Type) -> Lanes:
+        """A constant in all lanes."""
         builder, none = self._builder, ir.Constant(self._vector(type), ir.Undefined)
-        first = builder.insert_element(none, builder.load(pointer), ir.IntType(32)(0))
+        first = builder.insert_element(none, self.word(place, type), ir.IntType(32)(0))
         same = ir.Constant(self._vector(ir.IntType(32)), None)
         return Lanes(builder.shuffle_vector(first, none, same))
 

@@ -29,7 +29,7 @@ from millstream.physical.expressions.vector import Mask
 from millstream.physical.machine_code import MachineCode
 from millstream.types import BOOLEAN
 
-Words: TypeAlias = npt.NDArray[np.int64]
+Rows: TypeAlias = npt.NDArray[np.int64]
 
 WORTH = 10_000  # rows for which machine code is made
 A_BATCH = 500  # rows take the nodes as long as a batch of no rows
@@ -68,23 +68,23 @@ class Program:
 
 
 class Selection:
-    """The rows for which a condition holds."""
+    """The rows for which a condition holds; for one thread at a time."""
 
     def __init__(self, condition: Formula) -> None:
         self._machine = _Machine([condition], Gives.ROWS)
-        self._room = np.empty(0, np.int64)  # for the numbers of all rows of a batch
-        self._address: Sequence[int] = ()
+        self._room = pa.allocate_buffer(0)  # for the numbers of all rows of a batch
 
-    def rows(self, columns: Sequence[pa.Array], length: int) -> Words | None:
+    def rows(self, columns: Sequence[pa.Array], length: int) -> Rows | None:
         """Their numbers; None as above."""
         inputs = self._machine.inputs(columns, length)
         if inputs is None:
             return None
-        if len(self._room) < length:
-            self._room = np.empty(length, np.int64)
-            self._address = [self._room.ctypes.data]
-        selected = inputs.run(self._address)
-        return None if selected < 0 else self._room[:selected].copy()
+        if self._room.size < 8 * length:
+            self._room = pa.allocate_buffer(8 * length)
+        selected = inputs.run([self._room.address])
+        if selected < 0:
+            return None
+        return np.frombuffer(self._room, np.int64, selected).copy()
 
 
 class _Machine:
@@ -92,9 +92,7 @@ class _Machine:
     those with some."""
 
     def __init__(self, formulas: Sequence[Formula], gives: Gives) -> None:
-        self._loop, constants = _loop(formulas, gives)
-        self._constants = constants
-        self._address = constants.ctypes.data
+        self._loop, self._constants = _loop(formulas, gives)
         self._columns = [
             (position, 0 if type == BOOLEAN else DTYPES[type].itemsize)
             for position, type in _columns(formulas).items()
@@ -108,7 +106,7 @@ class _Machine:
             self._seen += length + A_BATCH
         if not length or self._seen < WORTH:
             return None
-        words = [length, self._address]
+        words = [length, *self._constants]
         arrays = [columns[position] for position, _ in self._columns]
         nullable = False
         for array, (_, width) in zip(arrays, self._columns, strict=True):
@@ -152,7 +150,7 @@ class _Inputs:
     def run(self, results: Sequence[int]) -> int:
         """Write the results to these addresses; gives how many rows were selected, or -1 where
         large integers ask for more care."""
-        return self._code.call(*self._words, *results)
+        return self._code.call([*self._words, *results])
 
     def values(self, types: Sequence[pa.DataType]) -> list[pa.Array] | None:
         """Results as arrays of these types. They share their memory, which is Arrow's: its pool
@@ -195,7 +193,7 @@ def _everywhere(length: int) -> pa.Buffer:
 # --- from formulas to loops -------------------------------------------------------------------
 
 
-def _loop(formulas: Sequence[Formula], gives: Gives) -> tuple[Loop, Words]:
+def _loop(formulas: Sequence[Formula], gives: Gives) -> tuple[Loop, list[int]]:
     """The loop that computes formulas, and its constants: words that begin with them."""
     each, columns = parts(*formulas), _columns(formulas)
     numbers = [part for part in each if isinstance(part, Number)]
@@ -219,7 +217,7 @@ def _loop(formulas: Sequence[Formula], gives: Gives) -> tuple[Loop, Words]:
         results=tuple(places[formula] for formula in formulas),
         gives=gives,
     )
-    return loop, np.array([word for _, word in constants], np.int64)
+    return loop, [word for _, word in constants]
 
 
 def _columns(formulas: Sequence[Formula]) -> dict[int, pa.DataType]:
@@ -231,7 +229,9 @@ def _common_limits(formulas: Sequence[Formula]) -> dict[int, int]:
     """Those that are within the limits of every formula."""
     common: dict[int, int] = {}
     for formula in formulas:
-        for position, limit in limits_of(formula).items():
+        limits = limits_of(formula)
+        assert limits is not None, "what has no limits is no formula"
+        for position, limit in limits.items():
             common[position] = min(limit, common.get(position, limit))
     return common
 

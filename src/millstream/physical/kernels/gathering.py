@@ -14,17 +14,22 @@ Bytes = NDArray[np.uint8]
 @njit(cache=True)
 def pick(numbers: Ints, values: Ints, others: Ints, picked: Ints, other_picked: Ints) -> None:
     for i in range(len(numbers)):
+        if not 0 <= numbers[i] < len(values):
+            raise IndexError("there is no such row")
         picked[i] = values[numbers[i]]
     for i in range(len(numbers)):
         other_picked[i] = others[numbers[i]]
 
 
 @njit(cache=True)
-def pick_bits(numbers: Ints, bits: Bytes, offset: int) -> tuple[Bytes, int]:
-    """Bits in bytes, lowest first, as Arrow has them; and how many of them are set."""
+def pick_bits(numbers: Ints, bits: Bytes, offset: int, length: int) -> tuple[Bytes, int]:
+    """Bits in bytes, lowest first, as Arrow has them, of so many from an offset on; and how many of
+    them are set."""
     picked = np.zeros((len(numbers) + 7) // 8, np.uint8)
     count = 0
     for i in range(len(numbers)):
+        if not 0 <= numbers[i] < length:
+            raise IndexError("there is no such row")
         place = offset + numbers[i]
         bit = (bits[place >> 3] >> (place & 7)) & 1
         picked[i >> 3] |= bit << (i & 7)
