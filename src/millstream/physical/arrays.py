@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.physical.kernels.gathering import pick_bits
+from millstream.physical.kernels.gathering import pick, pick_bits
 from millstream.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
 # The types whose values are 4 or 8 bytes in one buffer, by id, and integers of their width.
@@ -47,6 +47,12 @@ def validity(array: pa.Array) -> NDArray[np.bool_] | None:
         return None
     valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
     return valid
+
+
+def room_for(count: int) -> NDArray[np.int64]:
+    """For so many integers, in memory of Arrow's pool: it keeps pages that were in use, while
+    NumPy's go back to the system and are asked for anew."""
+    return np.frombuffer(pa.allocate_buffer(8 * count), np.int64)
 
 
 def of_view(
@@ -91,8 +97,10 @@ def gather(array: pa.Array, index: NDArray[np.int64] | None) -> pa.Array:
         bits = np.frombuffer(array.buffers()[0], np.uint8)
         picked, valid = pick_bits(index, bits, array.offset, len(array))
         bitmap = pa.py_buffer(picked) if valid < len(index) else None
-    buffers = [bitmap, pa.py_buffer(view(array)[index])]
-    return pa.Array.from_buffers(array.type, len(index), buffers)
+    values = view(array)
+    memory = pa.allocate_buffer(len(index) * values.itemsize)
+    pick(index, values, np.frombuffer(memory, values.dtype))
+    return pa.Array.from_buffers(array.type, len(index), [bitmap, memory])
 
 
 @cache

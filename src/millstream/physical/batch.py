@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.physical.arrays import concat, gather, no_values
-from millstream.physical.kernels.gathering import pick
+from millstream.physical.arrays import concat, gather, no_values, room_for
+from millstream.physical.kernels.gathering import pick_both
 from millstream.physical.kernels.looks import all_ones
 from millstream.physical.kernels.positions import positions
 
@@ -170,8 +170,9 @@ class Batch:
 
     def take(self, index: Ints) -> Batch:
         count = len(index)
-        start, end = np.empty(count, np.int64), np.empty(count, np.int64)
-        pick(index, self.start, self.end, start, end)
+        times = room_for(2 * count)
+        start, end = times[:count], times[count:]
+        pick_both(index, self.start, self.end, start, end)
         weight = ones(count) if self.weight.base is _ONES else self.weight[index]
         return Batch(self.columns.take(index), start, end, weight, self.frontier)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ctypes import PYFUNCTYPE, c_int64
 from functools import cache
 from itertools import count
@@ -36,11 +36,11 @@ class MachineCode:
     def __init__(self, module: ir.Module, name: str) -> None:
         with _making:
             self._memory, address = _made(module, name)
-        self._call = PYFUNCTYPE(c_int64, c_int64)(address)
+        self._call: Callable[[int], int] = PYFUNCTYPE(c_int64, c_int64)(address)
 
     def call(self, words: Iterable[int]) -> int:
         memory = array("q", words)
-        return int(self._call(memory.buffer_info()[0]))
+        return self._call(memory.buffer_info()[0])
 
 
 def _made(module: ir.Module, name: str) -> tuple[Any, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +45,33 @@ class Program:
         self._types = [formula.type for formula in formulas]
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
-        """The values of each formula; None where it gives up."""
+        """The values of each formula; None where it gives up. They share their memory, which is
+        Arrow's: its pool keeps pages that were in use. NumPy's arrays of this size are new to the
+        system each time, which can take longer than to compute them."""
         inputs = self._values.inputs(columns, length)
-        return None if inputs is None else inputs.values(self._types)
+        if inputs is None:
+            return None
+        types, places, end = self._types, [], 0
+        sizes = [(length * type.bit_width + 7) // 8 for type in types]
+        if inputs.nullable:
+            sizes += [(length + 7) // 8] * len(types)
+        for size in sizes:
+            places.append(end)
+            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+        memory = pa.allocate_buffer(end)
+        first = memory.address
+        if inputs.run([first + place for place in places]) < 0:
+            return None
+        if not inputs.nullable:
+            return [
+                pa.Array.from_buffers(type, length, [None, memory], 0, place * 8 // type.bit_width)
+                for type, place in zip(types, places, strict=False)
+            ]
+        slices = [memory.slice(*part) for part in zip(places, sizes, strict=True)]
+        return [
+            pa.Array.from_buffers(type, length, [slices[len(types) + i], slices[i]])
+            for i, type in enumerate(types)
+        ]
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> Mask | None:
         """Where the only formula, a condition, holds; None as above."""
@@ -55,8 +79,7 @@ class Program:
         if inputs is None:
             return None
         memory = pa.allocate_buffer(length)
-        good = inputs.run([memory.address]) >= 0
-        return np.frombuffer(memory, np.bool_) if good else None
+        return None if inputs.run([memory.address]) < 0 else np.frombuffer(memory, np.bool_)
 
     @cached_property
     def _values(self) -> _Machine:
@@ -87,6 +110,20 @@ class Selection:
         return np.frombuffer(self._room, np.int64, selected).copy()
 
 
+class _Inputs(NamedTuple):
+    """What machine code reads of a batch."""
+
+    code: MachineCode
+    words: list[int]
+    nullable: bool
+    held: list[pa.Array]  # whose memory is read
+
+    def run(self, results: list[int]) -> int:
+        """Write the results to these addresses; gives how many rows were selected, or -1 where
+        large integers ask for more care."""
+        return self.code.call(self.words + results)
+
+
 class _Machine:
     """A loop over columns, with its constants; one code for columns without NULLs, and one for
     those with some."""
@@ -101,82 +138,46 @@ class _Machine:
         self._codes: dict[bool, MachineCode] = {}
 
     def inputs(self, columns: Sequence[pa.Array], length: int) -> _Inputs | None:
-        """What the code reads of a batch; None if there is no code for it."""
+        """None if there is no code for the batch."""
         if self._seen < WORTH:
             self._seen += length + A_BATCH
         if not length or self._seen < WORTH:
             return None
         words = [length, *self._constants]
-        arrays = [columns[position] for position, _ in self._columns]
-        nullable = False
-        for array, (_, width) in zip(arrays, self._columns, strict=True):
+        nullable, arrays = False, []
+        for position, width in self._columns:
+            array = columns[position]
+            arrays.append(array)
             nullable = nullable or array.null_count > 0
-            memory = array.buffers()[1]
+            memory, offset = array.buffers()[1], array.offset
             if memory is None:  # of NULLs alone
                 return None
-            offset = array.offset
-            assert 8 * memory.size >= (offset + length) * (8 * width or 1)
-            words.append(memory.address + offset * width if width else memory.address * 8 + offset)
+            if width:
+                assert memory.size >= (offset + length) * width
+                words.append(memory.address + offset * width)
+            else:
+                assert memory.size * 8 >= offset + length
+                words.append(memory.address * 8 + offset)
         if nullable:
-            arrays.append(everywhere := _everywhere(length))
-            for array in arrays[:-1]:
-                memory = array.buffers()[0] or everywhere
-                first = 0 if memory is everywhere else array.offset
-                assert 8 * memory.size >= first + length
-                words.append(memory.address * 8 + first)
-        return _Inputs(self._code(nullable), words, length, nullable, arrays)
-
-    def _code(self, nullable: bool) -> MachineCode:
+            words += _validity(arrays, length)
         code = self._codes.get(nullable)
         if code is None:
             code = self._codes[nullable] = compiled(replace(self._loop, nullable=nullable))
-        return code
+        return _Inputs(code, words, nullable, arrays)
 
 
-class _Inputs:
-    """What machine code reads, and the code."""
-
-    __slots__ = ("_code", "_held", "_length", "_nullable", "_words")
-
-    def __init__(
-        self, code: MachineCode, words: list[int], length: int, nullable: bool, held: list[Any]
-    ) -> None:
-        self._code = code
-        self._words = words
-        self._length = length
-        self._nullable = nullable
-        self._held = held  # whose memory is read
-
-    def run(self, results: Sequence[int]) -> int:
-        """Write the results to these addresses; gives how many rows were selected, or -1 where
-        large integers ask for more care."""
-        return self._code.call([*self._words, *results])
-
-    def values(self, types: Sequence[pa.DataType]) -> list[pa.Array] | None:
-        """Results as arrays of these types. They share their memory, which is Arrow's: its pool
-        keeps pages that were in use. NumPy's arrays of this size are new to the system each time,
-        which can take longer than to compute them."""
-        length, places, end = self._length, [], 0
-        sizes = [(length * type.bit_width + 7) // 8 for type in types]
-        if self._nullable:
-            sizes += [(length + 7) // 8] * len(types)
-        for size in sizes:
-            places.append(end)
-            end += -(-size // _ALIGNMENT) * _ALIGNMENT
-        memory = pa.allocate_buffer(end)
-        first = memory.address
-        if self.run([first + place for place in places]) < 0:
-            return None
-        if not self._nullable:
-            return [
-                pa.Array.from_buffers(type, length, [None, memory], 0, place * 8 // type.bit_width)
-                for type, place in zip(types, places, strict=True)
-            ]
-        slices = [memory.slice(*part) for part in zip(places, sizes, strict=True)]
-        return [
-            pa.Array.from_buffers(type, length, [slices[len(types) + i], slices[i]])
-            for i, type in enumerate(types)
-        ]
+def _validity(arrays: list[pa.Array], length: int) -> list[int]:
+    """Where each array says what is valid; memory that is read for those that do not is added."""
+    everywhere = _everywhere(length)
+    words = []
+    for array in arrays:
+        memory = array.buffers()[0]
+        first = 0 if memory is None else array.offset
+        memory = everywhere if memory is None else memory
+        assert memory.size * 8 >= first + length
+        words.append(memory.address * 8 + first)
+    arrays.append(everywhere)
+    return words
 
 
 _valid = pa.allocate_buffer(0)

@@ -1,7 +1,8 @@
-"""Rows picked by their numbers: of two arrays at once, where NumPy looks at all numbers first; and
-of bits."""
+"""Rows picked by their numbers, into memory that is there; NumPy looks at all numbers first."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -12,7 +13,16 @@ Bytes = NDArray[np.uint8]
 
 
 @njit(cache=True)
-def pick(numbers: Ints, values: Ints, others: Ints, picked: Ints, other_picked: Ints) -> None:
+def pick(numbers: Ints, values: NDArray[Any], picked: NDArray[Any]) -> None:
+    for i in range(len(numbers)):
+        if not 0 <= numbers[i] < len(values):
+            raise IndexError("there is no such row")
+        picked[i] = values[numbers[i]]
+
+
+@njit(cache=True)
+def pick_both(numbers: Ints, values: Ints, others: Ints, picked: Ints, other_picked: Ints) -> None:
+    """Of two arrays of one length."""
     for i in range(len(numbers)):
         if not 0 <= numbers[i] < len(values):
             raise IndexError("there is no such row")
