@@ -97,14 +97,19 @@ def exchange_words(
     low = sums[0, 0]
     totals[0] = low
     wrong = sums[0, 2] <= 0 or sums[0, 1] != low >> 63
+    if checked:
+        absent = 0
+        for j in range(len(came)):
+            absent += (came_flag[j] == ABSENT) | (went_flag[j] == ABSENT)
+        wrong |= absent > 0
+    overflow = 0  # below 0 where there was one
     for j in range(len(came)):
-        if checked:
-            wrong |= came_flag[j] == ABSENT or went_flag[j] == ABSENT
         more = low + came[j]
         less = more - went[j]
-        wrong |= ((low ^ more) & (came[j] ^ more)) | ((more ^ went[j]) & (more ^ less)) < 0
+        overflow |= ((low ^ more) & (came[j] ^ more)) | ((more ^ went[j]) & (more ^ less))
         low = less
         totals[j + 1] = low
+    wrong |= overflow < 0
     if not wrong:
         sums[0, 0], sums[0, 1] = low, low >> 63
     return totals, not wrong

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -251,9 +251,8 @@ class AggregateOperator(Operator):
             for answer, store in zip(answers, self._answer.columns, strict=True)
         ]
         self._answer.put(first, [answer.values.slice(length - 1) for answer in answers])
-        changed = np.zeros(length, np.bool_)
-        for column in columns:
-            changed |= differs(column, slice(1, None), slice(length))
+        each = [differs(column, slice(1, None), slice(length)) for column in columns]
+        changed = reduce(np.logical_or, each) if each else np.zeros(length, np.bool_)
         had_row = has_row = np.ones(length, np.bool_)
         if not self._present[0] or any(answer.failed is not None for answer in answers):
             has_row = self._succeeds(has_row, np.zeros(length, np.int64), answers)
