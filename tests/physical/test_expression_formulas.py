@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from expression_agreement import assert_agree, evaluated
+from expression_agreement import assert_agree, evaluated, machine_code_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_expression_samples import INF, call, schema_of
@@ -16,7 +16,7 @@ from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.physical.expressions import Together, compile_expression
 from millstream.physical.expressions.loops import LANES, Gives
 from millstream.physical.expressions.nodes import Direct
-from millstream.physical.expressions.programs import Program, _loop
+from millstream.physical.expressions.programs import A_BATCH, Program, _loop
 from millstream.types import (
     BIGINT,
     BOOLEAN,
@@ -262,6 +262,17 @@ def test_parts_that_occur_twice_are_computed_once() -> None:
     assert len(loop.steps) == 2
 
 
+def test_code_is_made_when_there_were_rows_enough() -> None:
+    schema = schema_of(BIGINT)
+    root = compile_expression(of("+", schema[0].column, long(1)), schema, {})._root
+    assert isinstance(root, Direct)
+    with machine_code_for(3 * A_BATCH):
+        made = Program([root.formula])
+        found = [made.values([pa.array([7, None])], 2) for _ in range(4)]
+    assert found[:2] == [None, None]
+    assert [values and values[0].to_pylist() for values in found[2:]] == [[8, None]] * 2
+
+
 def test_floating_overflow_is_quiet() -> None:
     schema = schema_of(DOUBLE)
     compiled = compile_expression(of("*", *[schema[0].column] * 2), schema, {})
@@ -269,7 +280,7 @@ def test_floating_overflow_is_quiet() -> None:
         assert evaluated(compiled, schema, [(1e200,), (2.0,)]) == [INF, 4.0]
 
 
-def test_rows_of_several_blocks() -> None:
+def test_rows_of_several_vectors() -> None:
     random = np.random.default_rng(7)
     numbers = random.integers(-1000, 1000, (100 * LANES + 7, 4)).tolist()
     rows = [(a > 0, a, b, c, d, a / 8, b / 7, d / 9, a, b, c) for a, b, c, d in numbers]

@@ -23,7 +23,6 @@ from millstream.physical.expressions.vector import (
     from_numbers,
     numbers,
 )
-from millstream.physical.kernels.remainders import remainders
 from millstream.types import (
     BIGINT,
     DATE,
@@ -147,8 +146,6 @@ def _remainder(result: pa.DataType) -> Kernel:
 
     def kernel(a: pa.Array, b: pa.Array) -> Vector:
         x, y = numbers(a), numbers(b)
-        if y.ndim == 0 and y > 0 and x.ndim:
-            return Vector(from_numbers(remainders(x, y[()]), result, a, b))
         zero = y == 0
         with np.errstate(all="ignore"):
             values = from_numbers(np.fmod(x, np.where(zero, 1, y)), result, a, b)

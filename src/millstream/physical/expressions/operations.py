@@ -163,29 +163,12 @@ def _small_remainder(
 # --- comparisons ------------------------------------------------------------------------------
 
 
-@strict
-def equal(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_signed("==", x, y)
+def _compared(compare: Callable[..., ir.Value], how: str) -> Operation:
+    return strict(lambda builder, x, y: compare(builder, how, x, y))
 
 
-@strict
-def less(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_signed("<", x, y)
-
-
-@strict
-def less_equal(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_signed("<=", x, y)
-
-
-@strict
-def less_truth(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_unsigned("<", x, y)
-
-
-@strict
-def less_equal_truth(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    return builder.icmp_unsigned("<=", x, y)
+equal, less, less_equal = (_compared(ir.IRBuilder.icmp_signed, how) for how in ("==", "<", "<="))
+less_truth, less_equal_truth = (_compared(ir.IRBuilder.icmp_unsigned, how) for how in ("<", "<="))
 
 
 @strict
