@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
+import pyarrow as pa
 
 from millstream.local.graph import Graph, Vertex
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import of_int64
-from millstream.physical.batch import NEVER, Batch, Columns, LazyColumn, merged, ones
+from millstream.physical.batch import (
+    NEVER,
+    Batch,
+    Columns,
+    Ints,
+    LazyColumn,
+    merged,
+    numbers,
+    ones,
+)
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.records import Records
@@ -67,9 +76,19 @@ def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int
     assert isinstance(node, Source)
     columns = [LazyColumn(column) for column in records.columns]
     if node.arrival:
-        columns.append(LazyColumn(of_int64(np.arange(first, first + len(records)))))
+        columns.append(LazyColumn(_Arrivals(first), numbers(len(records))))
     weight = ones(len(records)) if records.weight is None else records.weight
     return Batch(Columns(columns), records.start, records.end, weight, frontier)
+
+
+@dataclass(slots=True)
+class _Arrivals:
+    """The numbers of rows in their stream: few of them are ever looked at."""
+
+    first: int
+
+    def take(self, index: Ints) -> pa.Array:
+        return of_int64(self.first + index)
 
 
 def answer(

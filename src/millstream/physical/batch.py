@@ -32,12 +32,24 @@ State: TypeAlias = dict[str, Any]  # of NumPy and Arrow arrays, plain values, an
 
 NEVER = -(2**63)  # the frontier before anything is known
 
-_ONES = np.ones(1 << 16, np.int64)  # shared by batches: no operator writes to what it is given
+# Shared by batches: no operator writes to what it is given.
+_ONES = np.ones(1 << 16, np.int64)
+_ZEROS = np.zeros(1 << 16, np.int64)
+_NUMBERS = np.arange(1 << 16)
 
 
 def ones(length: int) -> Ints:
     """The weights of elements that are there once."""
     return _ONES[:length] if length <= len(_ONES) else np.ones(length, np.int64)
+
+
+def zeros(length: int) -> Ints:
+    return _ZEROS[:length] if length <= len(_ZEROS) else np.zeros(length, np.int64)
+
+
+def numbers(length: int) -> Ints:
+    """From 0 on."""
+    return _NUMBERS[:length] if length <= len(_NUMBERS) else np.arange(length)
 
 
 def are_ones(weight: Ints) -> bool:
@@ -69,6 +81,7 @@ class LazyColumn:
             else:
                 assert self.index is not None
                 self._array = self.source.take(self.index)
+            self.source, self.index = self._array, None  # the other rows are let go
         return self._array
 
     def head(self, count: int) -> LazyColumn:
@@ -77,6 +90,13 @@ class LazyColumn:
             return LazyColumn(self._array.slice(0, count))
         assert self.index is not None
         return LazyColumn(self.source, self.index[:count])
+
+    def tail(self, first: int) -> LazyColumn:
+        """The rows from one on."""
+        if self._array is not None:
+            return LazyColumn(self._array, np.arange(first, len(self._array)))
+        assert self.index is not None
+        return LazyColumn(self.source, self.index[first:])
 
 
 class Columns(Sequence[pa.Array]):
@@ -186,6 +206,13 @@ class Batch:
         """The first elements, without a copy."""
         columns, place = self.columns.head(count), slice(0, count)
         return Batch(columns, self.start[place], self.end[place], self.weight[place], self.frontier)
+
+    def tail(self, first: int) -> Batch:
+        """The elements from one on, which do not hold on to the others once they are gathered."""
+        columns = Columns([column.tail(first) for column in self.columns.lazy])
+        times = self.start[first:].copy(), self.end[first:].copy()
+        weight = self.weight[first:] if self.weight.base is _ONES else self.weight[first:].copy()
+        return Batch(columns, *times, weight, self.frontier)
 
     def timed(self, start: Ints, end: Ints) -> Batch:
         """The same rows with other intervals; those whose interval is empty are left out."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.physical.arrays import int64, is_plain, larger, of_view, validity, view
-from millstream.physical.batch import Ints, Mask, State
+from millstream.physical.batch import Ints, Mask, State, zeros
 from millstream.physical.kernels.interning import fill_word_table, intern_words, unify_doubles
 from millstream.physical.pool import StringPool, power_of_two
 
@@ -188,8 +188,7 @@ class KeySpace:
         if not self.types:  # one key for all
             self._make_room(1)
             self.count = max(self.count, int(add))
-            codes[:] = self.count - 1
-            return codes
+            return zeros(length) if self.count else np.full(length, -1)
         words, absent = self._row_words(columns, length)
         if add:
             self._make_room(length)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,23 +29,24 @@ class LastRows:
     The columns of its batches are what rows of one instant are ordered by."""
 
     def __init__(self, rows: int, words: int, keyed: bool) -> None:
-        self._waiting = Waiting()
+        self._waiting = Waiting()  # their columns are words, then those of the order
+        self._rest: _Rest | None = None  # of the last batch, while no others wait
         self._width = words + 1  # the first word is the key
         self._queues: _Queues = (_QueueByKey if keyed else _OneQueue)(rows, self._width)
         self._nothing = Steps.none(words)
         self.touched = 0
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._queues)
+        return len(self._packed_rest()) + len(self._queues)
 
     @property
     def nbytes(self) -> int:
-        return self._waiting.nbytes + self._queues.nbytes
+        return self._packed_rest().nbytes + self._queues.nbytes
 
     def add(self, code: Ints, batch: Batch, words: Sequence[Ints]) -> None:
         """Take in a batch of which nothing is due."""
         if len(batch):
-            self._waiting.add(self._packed(code, batch, words))
+            self._packed_rest().add(_packed(batch, (code, *words)))
 
     def swept(
         self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int
@@ -53,41 +54,48 @@ class LastRows:
         """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
         going = self._in_turn(batch)
         if going:
-            waited = self._waiting.emptied()
-            self._add_from(going, code, batch, words)
+            parts = self._parts_that_waited()
+            parts.append(_Part(batch.start[:going], [word[:going] for word in (code, *words)]))
+            self._rest = _Rest.of(batch, (code, *words), going)
         else:
-            packed = self._packed(code, batch, words) if len(batch) else batch
-            waited = self._waiting.passed(packed)
-        waited = [one_by_one(part, part.columns[self._width :]) for part in waited]
-        times = [part.start for part in waited]
-        parts = [[view(column) for column in part.columns[: self._width]] for part in waited]
-        if going:
-            times.append(batch.start[:going])
-            parts.append([word[:going] for word in (code, *words)])
+            packed = _packed(batch, (code, *words)) if len(batch) else batch
+            parts = self._parts(self._packed_rest().passed(packed))
         if not parts:
             return self._nothing
-        joined = times[0] if len(times) == 1 else np.concatenate(times)
-        self.touched += len(joined)
-        return self._queues.slide(joined, parts, keys)
+        steps = self._queues.slide(parts, keys)
+        self.touched += sum(len(part.times) for part in parts)
+        return steps
 
     def _in_turn(self, batch: Batch) -> int:
         """How many rows go on as they stand, after all that wait: as a rule all but the last."""
         start = batch.start
-        if not len(start) or self._waiting.latest >= start[0]:
+        latest = self._waiting.latest if self._rest is None else self._rest.rows.start[-1]
+        if not len(start) or latest >= start[0]:
             return 0
         if not climbs(start) or not are_ones(batch.weight):
             return 0
         return int(start.searchsorted(batch.frontier))
 
-    def _add_from(self, first: int, code: Ints, batch: Batch, words: Sequence[Ints]) -> None:
-        """Let the rows from one on wait."""
-        if first < len(batch):
-            rest = batch.take(np.arange(first, len(batch)))
-            self.add(code[first:], rest, [word[first:] for word in words])
+    def _parts_that_waited(self) -> list[_Part]:
+        """All rows that wait, taken out."""
+        if self._rest is None:
+            return self._parts(self._waiting.emptied())
+        rest, self._rest = self._rest, None
+        return [_Part(rest.rows.start, rest.words)]
 
-    def _packed(self, code: Ints, batch: Batch, words: Sequence[Ints]) -> Batch:
-        own = Columns.of(map(of_int64, (code, *words)))
-        return Batch(own + batch.columns, batch.start, batch.end, batch.weight, batch.frontier)
+    def _parts(self, waited: Sequence[Batch]) -> list[_Part]:
+        ordered = (one_by_one(batch, batch.columns[self._width :]) for batch in waited)
+        return [
+            _Part(batch.start, [view(column) for column in batch.columns[: self._width]])
+            for batch in ordered
+        ]
+
+    def _packed_rest(self) -> Waiting:
+        """All rows that wait, where they are looked at one by one."""
+        if self._rest is not None:
+            rest, self._rest = self._rest, None
+            self._waiting.add(_packed(rest.rows, rest.words))
+        return self._waiting
 
     def live(self) -> Ints:
         """The codes of rows that wait; those of the others have a row anyhow."""
@@ -95,7 +103,7 @@ class LastRows:
 
     def renumber(self, renumbered: Ints) -> None:
         self._queues.renumber(renumbered)
-        for waiting in self._waiting.batches:
+        for waiting in self._packed_rest().batches:
             code = of_int64(renumbered[view(waiting.columns[0])])
             waiting.columns = Columns.of([code]) + waiting.columns[1:]
 
@@ -105,19 +113,46 @@ class LastRows:
             yield words[1:]
 
     def _held(self) -> Iterator[Ints]:
-        for waiting in self._waiting.batches:
+        for waiting in self._packed_rest().batches:
             yield np.stack([view(column) for column in waiting.columns[: self._width]])
         yield self._queues.held()
 
     def save(self) -> State:
-        return {"waiting": self._waiting.save(), "queues": self._queues.save()}
+        return {"waiting": self._packed_rest().save(), "queues": self._queues.save()}
 
     def restore(self, state: State) -> None:
+        self._rest = None
         self._waiting.restore(state["waiting"])
         self._queues.restore(state["queues"])
 
 
-Words: TypeAlias = Sequence[Ints]  # of some rows; the first are their keys
+def _packed(batch: Batch, words: Sequence[Ints]) -> Batch:
+    """The words as columns before the others."""
+    own = Columns.of(map(of_int64, words))
+    return Batch(own + batch.columns, batch.start, batch.end, batch.weight, batch.frontier)
+
+
+@dataclass(slots=True)
+class _Rest:
+    """Some rows, no two of one time, and their words."""
+
+    rows: Batch
+    words: Sequence[Ints]
+
+    @staticmethod
+    def of(batch: Batch, words: Sequence[Ints], first: int) -> _Rest | None:
+        """The rows from one on, without what belongs to the others; None if there are none."""
+        if first == len(batch):
+            return None
+        return _Rest(batch.tail(first).gathered(), [word[first:].copy() for word in words])
+
+
+@dataclass(slots=True)
+class _Part:
+    """Rows in order of time; the first of their words are their keys."""
+
+    times: Ints
+    words: Sequence[Ints]
 
 
 class _Queues(ABC):
@@ -134,8 +169,8 @@ class _Queues(ABC):
     def nbytes(self) -> int: ...
 
     @abstractmethod
-    def slide(self, times: Ints, parts: Sequence[Words], keys: int) -> Steps | Exchanges:
-        """Take in rows in order of time, whose words come in a few parts."""
+    def slide(self, parts: Sequence[_Part], keys: int) -> Steps | Exchanges:
+        """Take in rows, one part after the other."""
 
     @abstractmethod
     def held(self) -> Ints: ...
@@ -148,6 +183,9 @@ class _Queues(ABC):
 
     @abstractmethod
     def restore(self, state: State) -> None: ...
+
+
+_ROOM = np.zeros(1, np.int64)
 
 
 class _OneQueue(_Queues):
@@ -165,19 +203,21 @@ class _OneQueue(_Queues):
     def nbytes(self) -> int:
         return self._words.nbytes
 
-    def slide(self, times: Ints, parts: Sequence[Words], keys: int) -> Steps | Exchanges:
-        first, held = self._make_room(len(times)), self._count
+    def slide(self, parts: Sequence[_Part], keys: int) -> Steps | Exchanges:
+        times = np.concatenate([_ROOM, *(part.times for part in parts)])
+        count, held = len(times) - 1, self._count
+        first = self._make_room(count)
         end = first + held
-        for code, *words in parts:
-            begin, end = end, end + len(code)
-            for row, word in zip(self._words, words, strict=True):
+        for part in parts:
+            begin, end = end, end + len(part.times)
+            for row, word in zip(self._words, part.words[1:], strict=True):
                 row[begin:end] = word
-        self._count = min(held + len(times), self._rows)
+        self._count = min(held + count, self._rows)
         self._first = end - self._count
-        if held == self._rows and climbs(times):
+        if held == self._rows and climbs(times[1:]):
             came = self._words[:, first + held : end]
             return Exchanges(times, list(came), list(self._words[:, first : end - held]))
-        place, time, delta, bounds = slide_window(times, first, held, self._rows)
+        place, time, delta, bounds = slide_window(times[1:], first, held, self._rows)
         told = [row[place] for row in self._words]
         return Steps(np.zeros(len(place), np.int64), time, delta, told, bounds)
 
@@ -229,9 +269,10 @@ class _QueueByKey(_Queues):
         own = self._words.nbytes + self._following.nbytes + 6 * self._arrived.nbytes
         return own + self._slots.nbytes
 
-    def slide(self, times: Ints, parts: Sequence[Words], keys: int) -> Steps:
+    def slide(self, parts: Sequence[_Part], keys: int) -> Steps:
+        times = np.concatenate([part.times for part in parts])
         self._make_room(len(times), keys)
-        words = [np.concatenate(word) for word in zip(*parts, strict=True)]
+        words = [np.concatenate(word) for word in zip(*(part.words for part in parts), strict=True)]
         stored = self._slots.used
         slots = self._slots.take(len(times))
         for row, word in zip(self._words, words, strict=True):

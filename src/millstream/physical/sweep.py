@@ -49,17 +49,31 @@ class Steps:
     def step_time(self) -> Ints:
         return self.time[self.bounds[:-1]]
 
+    def times_before(self, first: int) -> Ints:
+        """The time of the step before each one, where there is one key; that of the first is
+        given."""
+        return np.concatenate([[first], self.time[self.bounds[:-2]]])
+
 
 @dataclass(slots=True)
 class Exchanges:
     """Steps of the only key there is, in each of which one row comes and one goes."""
 
-    step_time: Ints
+    times: Ints  # of the steps, behind room for one
     came: Sequence[Ints]  # words
     went: Sequence[Ints]
 
     def __len__(self) -> int:
-        return len(self.step_time)
+        return len(self.times) - 1
+
+    @property
+    def step_time(self) -> Ints:
+        return self.times[1:]
+
+    def times_before(self, first: int) -> Ints:
+        """The time of the step before each one; that of the first is given."""
+        self.times[0] = first
+        return self.times[:-1]
 
 
 class Sweep:

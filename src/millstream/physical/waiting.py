@@ -53,7 +53,7 @@ class Waiting:
         batch = by_start(batch)
         going = _before(batch, frontier)
         if len(going) < len(batch):
-            self.add(batch.take(np.arange(len(going), len(batch))))
+            self.add(batch.tail(len(going)))
         parts += [going] if len(going) else []
         return _one_after_the_other(parts)
 

@@ -17,7 +17,7 @@ from numba import njit
 from millstream import types
 from millstream.logical.expressions import AggregateCall, nullable
 from millstream.physical.arrays import int64, of_view, validity, view
-from millstream.physical.batch import Ints, Mask
+from millstream.physical.batch import Ints, Mask, zeros
 from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
 ABSENT = -(2**63)
@@ -73,9 +73,7 @@ class Layout:
             if gone is not None:
                 values[gone] = ABSENT
             return [values]
-        flags = np.zeros(len(values), np.int64)
-        if gone is not None:
-            flags[gone] = ABSENT
+        flags = zeros(len(values)) if gone is None else np.where(gone, ABSENT, 0)
         return [values, flags]
 
     def flags(self, words: Sequence[Ints]) -> tuple[Ints, bool]:
@@ -84,7 +82,8 @@ class Layout:
 
 
 def to_words(array: pa.Array) -> Ints:
-    """The values in order-preserving words; anything where NULL."""
+    """The values in order-preserving words; anything where NULL. Not to be written to: values that
+    are words as they are stay where they are."""
     if types.is_decimal(array.type):
         return decimal_limbs(array)[0].copy()
     if types.is_floating(array.type):
@@ -92,6 +91,8 @@ def to_words(array: pa.Array) -> Ints:
         words: Ints = view(doubles).copy()
         _order_bits(words)
         return words
+    if array.type in _ALL_BITS and not array.null_count:
+        return view(array)
     return int64(array)
 
 

@@ -212,7 +212,7 @@ class AggregateOperator(Operator):
         answers = self._calls.step(steps)
         if isinstance(steps, Steps) and self._node.keys:
             return self._of_groups(steps, answers).up_to(self._reached)
-        return self._of_the_only_group(steps.step_time, answers).up_to(self._reached)
+        return self._of_the_only_group(steps, answers).up_to(self._reached)
 
     def _of_groups(self, steps: Steps, answers: Sequence[Answer]) -> Batch:
         codes = steps.step_code
@@ -240,9 +240,9 @@ class AggregateOperator(Operator):
         values = Columns.gathered(columns, row)
         return Batch(self._key_rows.rows(group) + values, start, end, weight, self._frontier)
 
-    def _of_the_only_group(self, times: Ints, answers: Sequence[Answer]) -> Batch:
+    def _of_the_only_group(self, steps: Steps | Exchanges, answers: Sequence[Answer]) -> Batch:
         """Without keys rows follow each other: row i is the one before step i."""
-        length = len(times)
+        length, times = len(steps), steps.step_time
         first = np.zeros(1, np.int64)
         columns = [
             pa.concat_arrays([store.take(first), answer.values])
@@ -250,7 +250,7 @@ class AggregateOperator(Operator):
             else answer.with_first
             for answer, store in zip(answers, self._answer.columns, strict=True)
         ]
-        self._answer.put(first, [answer.values.slice(length - 1) for answer in answers])
+        self._answer.put(slice(0, 1), [answer.values.slice(length - 1) for answer in answers])
         each = [differs(column, slice(1, None), slice(length)) for column in columns]
         changed = reduce(np.logical_or, each) if each else np.zeros(length, np.bool_)
         had_row = has_row = np.ones(length, np.bool_)
@@ -263,15 +263,17 @@ class AggregateOperator(Operator):
         if at is not None:
             had_row, has_row, times = had_row[at], has_row[at], times[at]
         if self._node.form is Form.INTERVALS:
-            start = np.concatenate([self._since[:1], times])
-            self._since[0] = start[-1]
-            start, end, weight, shown = start[:-1], times, ones(len(times)), had_row
-            if self._starts is not None:
-                self._starts.change(times[has_row], start[had_row])
             if at is None:  # then they lie there as they are
+                start = steps.times_before(self._since[0])
                 values = Columns.of(column.slice(0, length) for column in columns)
             else:
+                start = np.concatenate([self._since[:1], times])[:-1]
                 values = Columns.gathered(columns, at)
+            end, weight, shown = times, ones(len(times)), had_row
+            if len(times):
+                self._since[0] = times[-1]
+            if self._starts is not None:
+                self._starts.change(times[has_row], start[had_row])
         else:
             at = np.arange(length) if at is None else at
             row, start = np.stack([at, at + 1], axis=1).ravel(), np.repeat(times, 2)
