@@ -16,7 +16,7 @@ from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.physical.expressions import Together, compile_expression
 from millstream.physical.expressions.loops import LANES, Gives
 from millstream.physical.expressions.nodes import Direct
-from millstream.physical.expressions.programs import A_BATCH, Program, _loop
+from millstream.physical.expressions.programs import A_BATCH, Program, Selection, _loop
 from millstream.types import (
     BIGINT,
     BOOLEAN,
@@ -252,6 +252,29 @@ def test_remainders_by_a_constant(divisor: int) -> None:
             numbers = [int(value) * sign for value in values for sign in signs]
             expected = [abs(n) % divisor * (1 if n >= 0 else -1) for n in numbers]
             assert program(of("%", X, long(divisor)), numbers) == expected
+
+
+@given(st.integers(1, 2**50), st.integers(0, 2**50), st.sampled_from([1, -1]))
+def test_remainders_next_to_multiples(divisor: int, number: int, sign: int) -> None:
+    last = (2**50 - 1) // divisor
+    multiples = [divisor * min(quotient, last) for quotient in (number // divisor, number, last)]
+    sizes = [abs(multiple + more) for multiple in multiples for more in (-1, 0, 1, divisor - 1)]
+    found = program(of("%", X, long(divisor)), [sign * size for size in sizes])
+    assert found == [sign * (size % divisor) for size in sizes]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 1.0])
+@pytest.mark.parametrize("nulls", [0.0, 0.3])
+def test_rows_that_are_selected(share: float, nulls: float) -> None:
+    random = np.random.default_rng(5)
+    schema = schema_of(BIGINT)
+    root = compile_expression(of("<", schema[0].column, long(7)), schema, {})._root
+    assert isinstance(root, Direct)
+    selection = Selection(root.formula)
+    for length in [*range(1, 3 * LANES), 1000]:
+        holds, valid = random.random(length) < share, random.random(length) >= nulls
+        column = pa.array(np.where(holds, 6, 7), mask=~valid)
+        assert selection.rows([column], length).tolist() == np.flatnonzero(holds & valid).tolist()
 
 
 def test_parts_that_occur_twice_are_computed_once() -> None:

@@ -12,8 +12,10 @@ of many parts, since code for them takes long to make.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -212,7 +214,11 @@ def _remainder(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | No
     _, divisor = operands
     if not is_integral(type) or not isinstance(divisor, Number) or divisor.value <= 0:
         return None
-    more = _number(divisor.value, DOUBLE), _number(1 / float(divisor.value), DOUBLE)
+    size = int(divisor.value)
+    inverse = 1 / size
+    if Fraction(inverse) < Fraction(1, size):
+        inverse = math.nextafter(inverse, math.inf)
+    more = _number(size, DOUBLE), _number(inverse, DOUBLE)
     return Step(operations.remainder, (*operands, *more), type, lambda a, b, *_: min(a, b))
 
 

@@ -9,6 +9,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
+import pyarrow as pa
 from llvmlite import ir
 
 from millstream.physical.expressions.operations import Lanes, Operation, beyond, bits, holding
@@ -16,6 +17,14 @@ from millstream.physical.machine_code import WORD, MachineCode
 
 LANES = 8  # as many as a byte has bits
 KEPT = 1_000  # loops whose code is kept for the next who need it
+
+# For each byte the numbers of the bits that are set in it, and zeros after them.
+SET_BITS = pa.py_buffer(
+    b"".join(
+        bytes(bit for bit in range(LANES) if byte >> bit & 1).ljust(LANES, b"\0")
+        for byte in range(1 << LANES)
+    )
+)
 
 _NAME = "loop"
 _SHORT, _BYTE, _BIT = (ir.IntType(width) for width in (16, 8, 1))
@@ -54,7 +63,8 @@ class Loop:
 def compiled(loop: Loop) -> MachineCode:
     """A function of words: the number of rows; the constants, each at the beginning of its word;
     where each column is in memory; where each says what is valid, if there may be NULLs; where to
-    write each result; and where what is valid of it, if it can have NULLs.
+    write each result; and where what is valid of it, if it can have NULLs. Where it gives rows,
+    there is room for `LANES` more than there are, and the last word is where `SET_BITS` are.
 
     Where something is, is an address. Of bits that are read it is the number of the first one in
     all of memory, since they may begin within a byte.
@@ -116,10 +126,12 @@ class _Turn:
         self._lanes = lanes
         twice = 2 if loop.nullable else 1
         inputs = len(loop.columns) * twice
-        outputs = len(loop.results) * (twice if loop.gives is Gives.VALUES else 1)
+        results = len(loop.results)
+        outputs = {Gives.VALUES: results * twice, Gives.MASK: 1, Gives.ROWS: 2}[loop.gives]
         first = 1 + len(loop.constants)
         self._constants = [
-            self._repeated(place, _TYPES[kind]) for place, kind in enumerate(loop.constants, 1)
+            Lanes(self._all(self.word(place, _TYPES[kind])))
+            for place, kind in enumerate(loop.constants, 1)
         ]
         self._inputs = [self.word(first + i) for i in range(inputs)]
         self._outputs = [self.word(first + inputs + i) for i in range(outputs)]
@@ -168,14 +180,14 @@ class _Turn:
                 self._store_bits(valid, self._outputs[len(results) + i], row)
 
     def _select(self, holds: ir.Value, row: ir.Value, selected: ir.Value) -> ir.Value:
-        """Without a branch: no processor can guess which rows are selected."""
+        """Without a branch, since no processor can guess which rows are selected. What is written
+        beyond them is written over."""
         builder, held = self._builder, bits(self._builder, holds)
-        for lane in range(self._lanes):
-            place = self._pointer(self._outputs[0], builder.mul(selected, WORD(8)), WORD)
-            builder.store(builder.add(row, WORD(lane)), place)
-            holds_here = builder.and_(builder.lshr(held, WORD(lane)), WORD(1))
-            selected = builder.add(selected, holds_here)
-        return selected
+        entry = builder.mul(held, WORD(LANES))
+        listed = self._pointer(self._outputs[1], entry, self._vector(_BYTE))
+        lanes = builder.zext(builder.load(listed, align=1), self._vector(WORD))
+        self._store(builder.add(lanes, self._all(row)), self._outputs[0], selected)
+        return builder.add(selected, builder.ctpop(held))
 
     # --- memory -------------------------------------------------------------------------------
 
@@ -220,12 +232,12 @@ class _Turn:
         place = address if distance is None else self._builder.add(address, distance)
         return self._builder.inttoptr(place, ir.PointerType(to))
 
-    def _repeated(self, place: int, type: ir.Type) -> Lanes:
-        """A constant in all lanes."""
-        builder, none = self._builder, ir.Constant(self._vector(type), ir.Undefined)
-        first = builder.insert_element(none, self.word(place, type), ir.IntType(32)(0))
+    def _all(self, value: ir.Value) -> ir.Value:
+        """The same value in all lanes."""
+        none = ir.Constant(self._vector(value.type), ir.Undefined)
+        first = self._builder.insert_element(none, value, ir.IntType(32)(0))
         same = ir.Constant(self._vector(ir.IntType(32)), None)
-        return Lanes(builder.shuffle_vector(first, none, same))
+        return self._builder.shuffle_vector(first, none, same)
 
     def _vector(self, type: ir.Type) -> ir.VectorType:
         return ir.VectorType(type, self._lanes)

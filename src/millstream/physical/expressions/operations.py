@@ -11,7 +11,9 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 
-_SMALL = 1 << 50  # quotients of such numbers, as doubles compute them, are wrong by less than 1
+_SMALL = 1 << 50  # what is below it has an exact remainder in doubles
+_MIDDLE = float(3 << 51)  # of the doubles that are 1 apart: all from 2**52 to 2**53
+_MIDDLE_BITS = 0x4338000000000000
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def remainder(
     builder: ir.IRBuilder, x: ir.Value, divisor: ir.Value, size: ir.Value, inverse: ir.Value
 ) -> ir.Value:
     """By a positive constant, with the sign of the dividend. The divisor comes as an integer and as
-    a double, and with its inverse."""
+    a double, and with its inverse, which is rounded up."""
     if x.type.element.width == 32:
         return _small_remainder(builder, x, size, inverse)
     large = bits(builder, _outside(builder, x, _constant(x.type, _SMALL - 1)))
@@ -148,16 +150,34 @@ def _small_remainder(
     builder: ir.IRBuilder, x: ir.Value, size: ir.Value, inverse: ir.Value
 ) -> ir.Value:
     """Small numbers are multiplied by the divisor's inverse, which is several times faster than to
-    divide them. The quotient may then be too near to 0 by 1, but not too far from it."""
-    value = _double(builder, x)
-    none = _constant(value.type, 0.0)
-    whole = _double(builder, builder.fptosi(builder.fmul(value, inverse), x.type))
+    divide them. Quotients of multiples are not too small, as the inverse is not; and those of the
+    numbers before them, which lack 1 / divisor, are too large by less than that."""
+    wide = x.type.element.width == 64
+    value = _small_double(builder, x) if wide else _double(builder, x)
+    whole = _truncated(builder, builder.fmul(value, inverse))
     rest = builder.fsub(value, builder.fmul(whole, size))
-    above = builder.fcmp_ordered(">=", rest, size)
-    below = builder.fcmp_ordered("<=", rest, builder.fneg(size))
-    rest = builder.fsub(rest, builder.select(above, size, none))
-    rest = builder.fadd(rest, builder.select(below, size, none))
-    return builder.fptosi(rest, x.type)
+    return _small_integer(builder, rest, x.type) if wide else builder.fptosi(rest, x.type)
+
+
+def _small_double(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """Of a small integer. Few processors convert vectors of such; but the bits of doubles that are
+    1 apart are too, as integers."""
+    type = _like(x, ir.DoubleType())
+    bits = builder.add(x, _constant(x.type, _MIDDLE_BITS))
+    return builder.fsub(builder.bitcast(bits, type), _constant(type, _MIDDLE))
+
+
+def _small_integer(builder: ir.IRBuilder, x: ir.Value, type: ir.Type) -> ir.Value:
+    bits = builder.bitcast(builder.fadd(x, _constant(x.type, _MIDDLE)), type)
+    return builder.sub(bits, _constant(type, _MIDDLE_BITS))
+
+
+def _truncated(builder: ir.IRBuilder, doubles: ir.Value) -> ir.Value:
+    name, module = f"llvm.trunc.v{doubles.type.count}f64", builder.module
+    truncate = module.globals.get(name)
+    if truncate is None:
+        truncate = ir.Function(module, ir.FunctionType(doubles.type, [doubles.type]), name)
+    return builder.call(truncate, [doubles])
 
 
 # --- comparisons ------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from millstream.physical.expressions.formulas import (
     limits_of,
     parts,
 )
-from millstream.physical.expressions.loops import Gives, Loop, compiled
+from millstream.physical.expressions.loops import LANES, SET_BITS, Gives, Loop, compiled
 from millstream.physical.expressions.vector import Mask
 from millstream.physical.machine_code import MachineCode
 from millstream.types import BOOLEAN
@@ -102,9 +102,10 @@ class Selection:
         inputs = self._machine.inputs(columns, length)
         if inputs is None:
             return None
-        if self._room.size < 8 * length:
-            self._room = pa.allocate_buffer(8 * length)
-        selected = inputs.run([self._room.address])
+        needed = 8 * (length + LANES)
+        if self._room.size < needed:
+            self._room = pa.allocate_buffer(needed)
+        selected = inputs.run([self._room.address, SET_BITS.address])
         if selected < 0:
             return None
         return np.frombuffer(self._room, np.int64, selected).copy()
