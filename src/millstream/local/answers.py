@@ -64,7 +64,8 @@ def in_order(batch: Batch) -> Batch:
 def cropped(batch: Batch, beginning: int, in_order: bool = False) -> Batch:
     """Without what lies before time begins: tables may have rows there. In order of start, the
     first element tells."""
-    if least(batch.start[:1] if in_order else batch.start) >= beginning:
+    start = batch.start
+    if (start[0] if in_order and len(start) else least(start)) >= beginning:
         return batch
     batch = batch.where(batch.end > beginning)
     return batch.timed(np.maximum(batch.start, beginning), batch.end)

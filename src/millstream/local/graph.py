@@ -76,8 +76,10 @@ class Graph:
         given = vertex.operator.process(port, batch)
         vertex.seconds += perf_counter() - began
         vertex.batches += 1
-        vertex.rows_in += len(batch)
-        if given:
+        vertex.rows_in += len(batch.start)
+        if len(given) == 1:
+            self._pass_on(vertex, given[0])
+        elif given:
             self._give(vertex, given)
         if not self._begun and self.context.has_begun:
             self._begun = True
@@ -92,7 +94,7 @@ class Graph:
         self._pass_on(vertex, last)
 
     def _pass_on(self, vertex: Vertex, batch: Batch) -> None:
-        length = len(batch)
+        length = len(batch.start)
         if batch.frontier > vertex.frontier:
             vertex.frontier = batch.frontier
         elif not length:

@@ -37,11 +37,13 @@ class LastRows:
         self.touched = 0
 
     def __len__(self) -> int:
-        return len(self._packed_rest()) + len(self._queues)
+        rest = 0 if self._rest is None else len(self._rest.rows)
+        return len(self._waiting) + rest + len(self._queues)
 
     @property
     def nbytes(self) -> int:
-        return self._packed_rest().nbytes + self._queues.nbytes
+        rest = 0 if self._rest is None else self._rest.nbytes
+        return self._waiting.nbytes + rest + self._queues.nbytes
 
     def add(self, code: Ints, batch: Batch, words: Sequence[Ints]) -> None:
         """Take in a batch of which nothing is due."""
@@ -138,6 +140,11 @@ class _Rest:
 
     rows: Batch
     words: Sequence[Ints]
+
+    @property
+    def nbytes(self) -> int:
+        columns = sum(int(array.nbytes) for array in self.rows.columns)
+        return 8 * len(self.rows) * (3 + len(self.words)) + columns
 
     @staticmethod
     def of(batch: Batch, words: Sequence[Ints], first: int) -> _Rest | None:

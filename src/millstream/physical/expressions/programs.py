@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,6 +43,7 @@ class Program:
     def __init__(self, formulas: Sequence[Formula]) -> None:
         self._formulas = formulas
         self._types = [formula.type for formula in formulas]
+        self._widths = tuple(type.bit_width for type in self._types)
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
         """The values of each formula; None where it gives up. They share their memory, which is
@@ -51,21 +52,18 @@ class Program:
         inputs = self._values.inputs(columns, length)
         if inputs is None:
             return None
-        types, places, end = self._types, [], 0
-        sizes = [(length * type.bit_width + 7) // 8 for type in types]
+        types, widths = self._types, self._widths
         if inputs.nullable:
-            sizes += [(length + 7) // 8] * len(types)
-        for size in sizes:
-            places.append(end)
-            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+            widths += (1,) * len(widths)
+        places, sizes, end = _layout(widths, length)
         memory = pa.allocate_buffer(end)
         first = memory.address
         if inputs.run([first + place for place in places]) < 0:
             return None
         if not inputs.nullable:
             return [
-                pa.Array.from_buffers(type, length, [None, memory], 0, place * 8 // type.bit_width)
-                for type, place in zip(types, places, strict=False)
+                pa.Array.from_buffers(type, length, [None, memory], 0, place * 8 // width)
+                for type, place, width in zip(types, places, widths, strict=True)
             ]
         slices = [memory.slice(*part) for part in zip(places, sizes, strict=True)]
         return [
@@ -88,6 +86,17 @@ class Program:
     @cached_property
     def _mask(self) -> _Machine:
         return _Machine(self._formulas, Gives.MASK)
+
+
+@lru_cache(64)
+def _layout(widths: Sequence[int], rows: int) -> tuple[list[int], list[int], int]:
+    """Where results of so many bits a row begin in their memory, how long they are, and where it
+    ends."""
+    places, sizes, end = [], [(rows * width + 7) // 8 for width in widths], 0
+    for size in sizes:
+        places.append(end)
+        end += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return places, sizes, end
 
 
 class Selection:
