@@ -1,10 +1,10 @@
 """Who takes part, how they are timed, and whether they gave the same answer.
 
 All contenders of a workload are timed in one run, in turn, so that whatever else the machine does
-disturbs them alike; what counts is the median, after two runs that do not count. Of short runs there
-are more. Loading data into a peer's own tables is not timed, nor is turning its answer into Arrow
-for the comparison. The collector of garbage passes over what was there before the runs, as there
-would be nothing of it in a program with one contender.
+disturbs them alike; what counts is the median, after two runs that do not. Of short runs there are
+more. Loading data into a peer's own tables is not timed, nor is turning its answer into Arrow for
+the comparison. The collector of garbage passes over what was there before the runs: in a program of
+one contender there would be nothing of it.
 """
 
 from __future__ import annotations
