@@ -8,6 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from millstream.logical.time import INFINITY
 from millstream.physical.batch import Batch
 from millstream.physical.last_rows import LastRows
@@ -32,7 +33,7 @@ def batch_of(rows: list[tuple[int, int, int]], frontier: int) -> Batch:
     return Batch.of([order], start, [INFINITY] * len(rows), frontier=frontier)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(ROWS, CUTS, st.integers(1, 3))
 def test_sums_of_the_last_rows(
     steps: list[tuple[int, int]], cuts: list[tuple[int, int, bool]], window: int
