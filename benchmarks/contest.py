@@ -142,10 +142,12 @@ def measure(
     for run in runs:
         run.entry.seconds.clear()
     gc.freeze()
-    for _ in _rounds() if repeat is None else range(repeat):
-        for run in runs:
-            _time(run)
-    gc.unfreeze()
+    try:
+        for _ in _rounds() if repeat is None else range(repeat):
+            for run in runs:
+                _time(run)
+    finally:
+        gc.unfreeze()
     _compare(runs)
     absent = [c.NAME for c in who if not any(run.contender is c for run in runs)]
     return Outcome(workload, [run.entry for run in runs], absent)

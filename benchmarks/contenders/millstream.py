@@ -7,6 +7,7 @@ arrays of a batch, which a source would have at that point, and ends with the ta
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ from millstream.records import Records
 @dataclass
 class Prepared:
     query: ms.Query
-    batches: list[tuple[str, Records, int]]  # of a stream, and the frontier after it
+    batches: list[tuple[str, Records, int, int]]  # of a stream, from which row on, the frontier
 
 
 def prepare(workload: Workload) -> Prepared:
@@ -34,7 +35,12 @@ def prepare(workload: Workload) -> Prepared:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         query: ms.Query = session.sql(workload.sql)
-    return Prepared(query, [(name, *_records(table)) for name, table in workload.batches()])
+    batches, rows = [], Counter[str]()
+    for name, table in workload.batches():
+        records, frontier = _records(table)
+        batches.append((name, records, rows[name], frontier))
+        rows[name] += len(records)
+    return Prepared(query, batches)
 
 
 def _records(table: pa.Table) -> tuple[Records, int]:
@@ -55,9 +61,9 @@ def run(prepared: Prepared) -> list[pa.Table]:
             tables.append(answers.final_table(schema, domain, cropped))
 
     graph = Graph(query.physical_plan, context, sink)
-    for stream, records, frontier in prepared.batches:
+    for stream, records, first, frontier in prepared.batches:
         for vertex in graph.sources[stream]:
-            graph.push(vertex, bounded.source_batch(vertex.node, records, 0, frontier))
+            graph.push(vertex, bounded.source_batch(vertex.node, records, first, frontier))
     graph.bring_to(INFINITY)
     return tables
 
