@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks import estimates, flat, gain, latency, memory, planning, relations
-from benchmarks.contest import contenders, measure
+from benchmarks.contest import contenders
 from benchmarks.papers import intervals_or_signs, who_wins
-from benchmarks.report import as_json, text
+from benchmarks.report import apart, machine
 from benchmarks.workloads import WORKLOADS
 
 QUICK = 0.05  # of the data
@@ -51,23 +51,22 @@ def main(arguments: list[str] | None = None) -> int:
     for name in set(options.workload) - {*WORKLOADS, *REPORTS}:
         there = ", ".join([*WORKLOADS, *REPORTS])
         parser.error(f'workload "{name}" does not exist; there are {there}')
-    who = contenders(options.contender)
-    if not who:
+    if not contenders(options.contender):
         names = ", ".join(contender.NAME for contender in contenders())
         parser.error(f"no such contender; there are {names}")
-    outcomes = []
     chosen = options.workload or [*WORKLOADS, *REPORTS]
+    measured = []
     for name in [name for name in chosen if name in WORKLOADS]:
-        workload = WORKLOADS[name](QUICK if options.quick else options.size)
-        outcome = measure(workload, who, repeat=options.repeat, all_forms=options.all_forms)
-        print(text(outcome), end="\n\n", flush=True)
-        outcomes.append(outcome)
+        size = QUICK if options.quick else options.size
+        measured.append(apart(name, size, options.contender, options.repeat, options.all_forms))
+        print(measured[-1].table, end="\n\n", flush=True)
     for name in [name for name in chosen if name in REPORTS]:
         REPORTS[name](options.quick)
         print(flush=True)
     if options.json:
-        options.json.write_text(json.dumps(as_json(outcomes), indent=2) + "\n")
-    return 0 if all(outcome.agreed for outcome in outcomes) else 1
+        written = {"machine": machine(), "workloads": [one.json for one in measured]}
+        options.json.write_text(json.dumps(written, indent=2) + "\n")
+    return 0 if all(one.agreed for one in measured) else 1
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,10 +6,41 @@ import os
 import platform
 import statistics
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from importlib.metadata import version
+from multiprocessing import get_context
 from typing import Any
 
-from benchmarks.contest import Entry, Outcome
+from benchmarks.contest import Entry, Outcome, contenders, measure
+from benchmarks.workloads import WORKLOADS
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A workload: a table of what came of it, the same for programs, and whether all agreed."""
+
+    table: str
+    json: dict[str, Any]
+    agreed: bool
+
+
+def apart(
+    name: str, size: float, who: Sequence[str], repeat: int | None, all_forms: bool
+) -> Measured:
+    """A workload in a process of its own: plain Python is slower where others have left holes in
+    memory."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_measured, name, size, who, repeat, all_forms).result()
+
+
+def _measured(
+    name: str, size: float, who: Sequence[str], repeat: int | None, all_forms: bool
+) -> Measured:
+    workload = WORKLOADS[name](size)
+    outcome = measure(workload, contenders(who), repeat=repeat, all_forms=all_forms)
+    return Measured(text(outcome), as_json(outcome), outcome.agreed)
+
 
 HEADINGS = ("contender", "form", "seconds", "rows/s", "of DuckDB", "Millstream", "rows out", "")
 
@@ -58,13 +89,12 @@ def _multiple(rate: float | None, of: float | None) -> str:
     return "" if rate is None or of is None else f"{rate / of:.2f}×"
 
 
-def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def machine() -> dict[str, Any]:
     packages = {name: version(name) for name in ("duckdb", "polars", "pyarrow", "numpy")}
-    machine = {"cores": os.cpu_count(), "python": platform.python_version(), **packages}
-    return {"machine": machine, "workloads": [_outcome_json(outcome) for outcome in outcomes]}
+    return {"cores": os.cpu_count(), "python": platform.python_version(), **packages}
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def as_json(outcome: Outcome) -> dict[str, Any]:
     entries = [
         {
             "contender": entry.contender,
