@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from millstream.physical.arrays import int64, is_plain, larger, of_view, validity, view
 from millstream.physical.batch import Ints, Mask, State, zeros
-from millstream.physical.kernels.interning import fill_word_table, intern_words, unify_doubles
+from millstream.physical.kernels.interning import (
+    fill_word_table,
+    intern_words,
+    keep_words,
+    unify_doubles,
+)
 from millstream.physical.pool import StringPool, power_of_two
 
 
@@ -296,12 +301,10 @@ class KeySpace:
         """Forget all keys but these (in ascending order, each once); the new code of codes[i] is i.
         Gives for each old code the new one, -1 for those forgotten, and -1 for -1."""
         renumbered = np.full(self.count + 1, -1, np.int64)
-        renumbered[codes] = np.arange(len(codes))
-        kept = self._keys[:, codes]
+        keep_words(self._keys, codes, renumbered)
         self.count = len(codes)
         if self._keys.shape[1] > 4 * (self.count + 1024):  # there was a burst
-            self._keys = np.empty((len(kept), self.count + 1024), np.int64)
-        self._keys[:, : self.count] = kept
+            self._keys = self._keys[:, : self.count + 1024].copy()
         self._keep_strings()
         self._kept = self._known()
         self._make_room(1024)

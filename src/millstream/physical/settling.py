@@ -87,12 +87,17 @@ class Pieces:
         return self._starts.least
 
     def renumber(self, renumbered: Ints) -> None:
-        self.restore(self.save(renumbered))
+        codes = np.flatnonzero(self._last >= 0)
+        if len(self._pieces) > 4 * (self._open + 1024):  # there was a burst
+            self.restore(self.save())
+            codes = np.flatnonzero(self._last >= 0)
+        places = self._last[codes]
+        self._last = np.full(greatest(renumbered) + 1, -1, np.int32)
+        self._last[renumbered[codes]] = places
 
-    def save(self, renumbered: Ints | None = None) -> State:
+    def save(self) -> State:
         codes, starts, weights = self.open_pieces()
         order = np.lexsort([starts, codes])
-        codes = codes if renumbered is None else renumbered[codes]
         return {"codes": codes[order], "starts": starts[order], "weights": weights[order]}
 
     def restore(self, state: State) -> None:

@@ -93,6 +93,17 @@ def intern_words(words: Ints, keys: Ints, table: Codes, count: int, add: bool, c
 
 
 @njit(cache=True)
+def keep_words(keys: Ints, codes: Ints, renumbered: Ints) -> None:
+    """Move the words of these codes, which ascend, to the front, and note where each went. It is
+    done in place: to get a large array from the system takes longer than to fill it."""
+    for i in range(len(codes)):
+        renumbered[codes[i]] = i
+    for row in range(len(keys)):
+        for i in range(len(codes)):
+            keys[row, i] = keys[row, codes[i]]
+
+
+@njit(cache=True)
 def fill_word_table(keys: Ints, count: int, table: Codes) -> None:
     """Enter the first `count` keys, all different, into an empty table."""
     mask = np.uint64(len(table) - 1)
