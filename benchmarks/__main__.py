@@ -1,6 +1,6 @@
 """Millstream and its peers on the same work, the bounds on its operators, and the papers' plans.
 
-python -m benchmarks                          everything, about half an hour
+python -m benchmarks                          everything, about a quarter of an hour
 python -m benchmarks --quick                  everything, on little data
 python -m benchmarks join distinct --size 0.1 --all-forms
 python -m benchmarks flat memory latency      the bounds on our own operators

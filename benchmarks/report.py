@@ -15,6 +15,8 @@ from typing import Any
 from benchmarks.contest import Entry, Outcome, contenders, measure
 from benchmarks.workloads import WORKLOADS
 
+HEADINGS = ("contender", "form", "seconds", "rows/s", "of DuckDB", "Millstream", "rows out", "")
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -40,9 +42,6 @@ def _measured(
     workload = WORKLOADS[name](size)
     outcome = measure(workload, contenders(who), repeat=repeat, all_forms=all_forms)
     return Measured(text(outcome), as_json(outcome), outcome.agreed)
-
-
-HEADINGS = ("contender", "form", "seconds", "rows/s", "of DuckDB", "Millstream", "rows out", "")
 
 
 def text(outcome: Outcome) -> str:

@@ -87,10 +87,9 @@ class Pieces:
         return self._starts.least
 
     def renumber(self, renumbered: Ints) -> None:
-        codes = np.flatnonzero(self._last >= 0)
         if len(self._pieces) > 4 * (self._open + 1024):  # there was a burst
             self.restore(self.save())
-            codes = np.flatnonzero(self._last >= 0)
+        codes = np.flatnonzero(self._last >= 0)
         places = self._last[codes]
         self._last = np.full(greatest(renumbered) + 1, -1, np.int32)
         self._last[renumbered[codes]] = places
