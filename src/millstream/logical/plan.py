@@ -295,8 +295,8 @@ class TopN(Plan):
 @dataclass(frozen=True)
 class TimeWindow(Plan):
     """`size` and `slide` in chronons, INFINITY for UNBOUNDED. With a granule, the window goes over
-    the granules of its input, and both are multiples of it. The size may be adapted down to
-    `minimum`."""
+    the granules of its input, and both are multiples of it. `minimum` is the bound MIN, which
+    nothing uses yet."""
 
     input: Plan
     size: int
@@ -313,7 +313,7 @@ class TimeWindow(Plan):
 @dataclass(frozen=True)
 class CountWindow(Plan):
     """The last `rows` rows, INFINITY for UNBOUNDED; rows of one instant are told apart by
-    `order`. The number of rows may be adapted down to `minimum`."""
+    `order`. `minimum` is the bound MIN, which nothing uses yet."""
 
     input: Plan
     rows: int
@@ -338,7 +338,8 @@ class PartitionedWindow(Plan):
 
 @dataclass(frozen=True)
 class Granularity(Plan):
-    """The input as it was at the start of the granule; it may be adapted up to `coarsest`."""
+    """The input as it was at the start of the granule. `coarsest` is the bound COARSEST, which
+    nothing uses yet."""
 
     input: Plan
     granule: int

@@ -35,8 +35,8 @@ from millstream.sql.relations import Placement
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.select import SelectBinder
-from millstream.sql.statements import Query
-from millstream.sql.windows import chronons
+from millstream.sql.statements import Query, clauses_of
+from millstream.sql.windows import chronons, ignored_bounds
 
 RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")
 
@@ -294,6 +294,8 @@ def _warnings(
         if strict:
             raise BindError(message, span, help)
         yield Diagnostic(message, span, help, severity="warning")
+    for node in query.tree.walk(bfs=False):
+        yield from ignored_bounds(clauses_of(node))
 
 
 def _place(plan: Plan, statement: StatementBinder) -> Span | None:

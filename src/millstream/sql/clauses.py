@@ -73,7 +73,7 @@ class Now:
 
 @dataclass(frozen=True)
 class Window:
-    """One window specification; `minimum` is set where the size may be adapted down to it."""
+    """One window specification; `minimum` is the bound MIN, where one is written."""
 
     frame: str  # RANGE or ROWS
     size: Duration | Count | Unbounded | Now
@@ -91,7 +91,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Granularity:
-    """The granule; `coarsest` is set where it may be adapted up to that."""
+    """The granule; `coarsest` is the bound COARSEST, where one is written."""
 
     finest: Duration
     coarsest: Duration | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from millstream.errors import BindError, Span
+from millstream.errors import BindError, Diagnostic, Span
 from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import (
@@ -73,6 +74,26 @@ def apply_clauses(
     if coarser is not None:
         plan = _apply_granularity(plan, coarser)
     return plan
+
+
+def ignored_bounds(clauses: syntax.Clauses) -> Iterator[Diagnostic]:
+    """A warning for each bound within which K's resource manager would adapt a size (K §21.2).
+    Nothing adapts sizes yet: the largest window and the finest granularity always apply."""
+    window, granularity = clauses.window, clauses.granularity
+    if window is not None and window.minimum is not None:
+        yield Diagnostic(
+            "MIN is ignored: windows are not adapted to the load yet",
+            window.minimum.span,
+            "the window always has its MAX size; write that size alone",
+            severity="warning",
+        )
+    if granularity is not None and granularity.coarsest is not None:
+        yield Diagnostic(
+            "COARSEST is ignored: granularities are not adapted to the load yet",
+            granularity.coarsest.span,
+            "the granularity is always FINEST; write that duration alone",
+            severity="warning",
+        )
 
 
 def _is_now(window: syntax.Window) -> bool:
