@@ -11,7 +11,8 @@ from benchmarks.papers.charts import Chart
 
 @dataclass(frozen=True)
 class Number:
-    """What a paper says, in figures or in words, and what was found here."""
+    """What a paper prints, in figures or in words, and what was found here. `paper` is None where
+    the paper gives no value; bounds and values of our own belong into `note`."""
 
     where: str
     what: str

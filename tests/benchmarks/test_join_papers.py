@@ -51,12 +51,34 @@ def test_the_papers_numbers_are_beside_ours() -> None:
     found = static_optimization.selections() + static_optimization.example()
     found += static_optimization.experiments(3) + multi_joins.tables()
     for number in found.numbers:
-        if isinstance(number.paper, float) and number.where != "A figure 10":
+        if isinstance(number.paper, float | int) and number.where != "A figure 10":
             assert number.ours == pytest.approx(number.paper, rel=0.005), number.what
     assert json.loads(json.dumps(as_json(found)))["numbers"][0]["paper"] == 75.0
     assert {chart.name for chart in found.charts} == {
         "a-figure-6a", "a-figure-6b", "a-figure-7", "a-figure-8", "a-figure-9", "a-figure-10"
     }  # fmt: skip
+
+
+def test_values_that_a_paper_does_not_print_are_not_told_as_its_own() -> None:
+    found = static_optimization.selections() + static_optimization.example() + multi_joins.tables()
+    said = {(number.where, number.what): (number.paper, number.ours) for number in found.numbers}
+    computed = {
+        ("A figure 1", "plan B, % used"): ("250 ms and 1 s", 125),
+        ("A figure 6", "plan (a) at 17 ms, results/s"): (None, 265),
+        ("A figure 6", "plan (b) at 17 ms, results/s"): (None, 263),
+        ("A figure 6", "plan (c) at 17 ms, results/s"): (None, 588),
+        ("A figure 6", "(b) is the worst from, ms"): ("17", 50 / 3),
+        ("G3 table 5", "cost of the worst order"): ("nearly 90,000", 86_850),
+        ("G3 table 6", "cost of the worst order"): ("nearly 650,000", 646_050),
+    }
+    for place, (paper, ours) in computed.items():
+        assert said[place] == (paper, pytest.approx(ours, rel=0.005)), place
+
+
+def test_bounds_of_planning_are_told_as_ours() -> None:
+    for number in static_optimization.planning().numbers:
+        assert number.paper is None
+        assert number.note.startswith("bound of this project: ")
 
 
 def test_numbers_as_text() -> None:
