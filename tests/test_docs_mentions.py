@@ -178,6 +178,7 @@ FORMS = {
         "WHERE v > 1 GROUP BY v HAVING COUNT(*) > 1 ORDER BY v LIMIT 3 "
         "SHED AT MOST 5 PERCENT EMIT CHANGES",
         "SELECT v FROM S UNION ALL SELECT v FROM S SHED EMIT FINAL",
+        "SELECT v FROM S ORDER BY v LIMIT 1 BY k",
         "SELECT v FROM S EXCEPT SELECT v FROM S INTERSECT SELECT v FROM S EMIT EVERY 5",
     ],
     "source:": [
@@ -189,7 +190,8 @@ FORMS = {
         f"SELECT v FROM S WINDOW({window})"
         for window in (
             "RANGE 5", "RANGE 5 SLIDE 5", "RANGE UNBOUNDED", "NOW", "ROWS 5",
-            "PARTITION BY k, l ROWS 5 SLIDE 2", "ROWS UNBOUNDED",
+            "PARTITION BY k, l ROWS 5 SLIDE 2", "ROWS UNBOUNDED", "RANGE MIN 5, MAX 6",
+            "ROWS MIN 5, MAX 6",
         )
     ],
 }  # fmt: skip
