@@ -3,7 +3,7 @@
 python -m benchmarks                          everything, about a quarter of an hour
 python -m benchmarks --quick                  everything, on little data
 python -m benchmarks join distinct --size 0.1 --all-forms
-python -m benchmarks flat memory latency      the bounds on our own operators
+python -m benchmarks flat batches memory latency     the bounds on our own operators
 python -m benchmarks relations                lookups and changes of a table, and their bounds
 python -m benchmarks wins                     who wins when, as G5 and K compare plans
 python -m benchmarks estimates                the cost model against what queries do
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import estimates, flat, gain, latency, memory, planning, relations
+from benchmarks import estimates, flat, flat_batches, gain, latency, memory, planning, relations
 from benchmarks.contest import contenders
 from benchmarks.papers import intervals_or_signs, who_wins
 from benchmarks.report import apart, machine
@@ -35,6 +35,7 @@ def _wins(quick: bool) -> None:
 # On our own operators; each prints what it measured, and what misses its bound.
 REPORTS: Mapping[str, Callable[[bool], object]] = {
     "flat": lambda quick: flat.report(small=flat.SMALL // 5 if quick else flat.SMALL),
+    "batches": lambda quick: flat_batches.report(sizes=flat_batches.SIZES[: 3 if quick else 4]),
     "memory": lambda quick: memory.report(),
     "latency": lambda quick: latency.report(),
     "relations": relations.report,

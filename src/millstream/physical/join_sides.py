@@ -59,11 +59,18 @@ class Tests:
         self._each = [Condition(condition, schema, context) for condition in conditions]
 
     def passed(self, partial: Partial) -> Partial:
+        numbers = self.passing(partial)
+        return partial if len(numbers) == len(partial) else partial.take(numbers)
+
+    def passing(self, partial: Partial) -> Ints:
+        """The numbers of the rows that pass."""
+        numbers = np.arange(len(partial))
         for condition in self._each:
             holds, _ = condition.over(partial.row(), len(partial))
             if not holds.all():
-                partial = partial.take(np.flatnonzero(holds))
-        return partial
+                index = np.flatnonzero(holds)
+                numbers, partial = numbers[index], partial.take(index)
+        return numbers
 
 
 @dataclass(frozen=True)

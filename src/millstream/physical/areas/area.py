@@ -13,7 +13,7 @@ nested loop over everything.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -22,9 +22,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.kernels.overlaps import overlapping
+from millstream.physical.kernels.steps import grouped
 from millstream.physical.store import RowStore
 
 Number = TypeVar("Number", np.int32, np.int64)
+
+PAIRS = 1 << 20  # about as many pairs are tested at a time
+
+# When chains are left for a sweep: after so many looks in vain, and so many per probing element.
+FEW_LOOKS = 4096
+LOOKS = 16
+FEW_PROBES = 8  # elements that never sweep: a chain is looked at once for each anyway
+NO_END = 2**63 - 1
 
 
 class Probing(Enum):
@@ -60,9 +70,69 @@ class Area(ABC):
         if self._store.is_stale:
             self._store.vacuum(self.slots())
 
-    @abstractmethod
     def probe(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         """Pairs (number of the probing element, slot) of equal code and overlapping intervals."""
+        if self.probing is Probing.LOOP:
+            found, slots, touched = self._probe_all(codes, start, end)
+            self.touched += touched
+            return found, slots
+        patience = FEW_LOOKS + LOOKS * len(codes) if len(codes) >= FEW_PROBES else NO_END
+        found, slots, touched, done = self._probe_chains(codes, start, end, patience)
+        self.touched += touched
+        if done == len(codes):
+            return found, slots
+        more, more_slots = self._sweep(codes[done:], start[done:], end[done:])
+        return np.append(found, more + done), np.append(slots, more_slots)
+
+    def probe_in_pieces(self, codes: Ints, start: Ints, end: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """As `probe`, where any two elements may be partners: about PAIRS pairs at a time."""
+        first, size = 0, max(1, PAIRS // max(1, len(self)))
+        while first < len(codes):
+            piece = slice(first, first + size)
+            found, slots = self.probe(codes[piece], start[piece], end[piece])
+            yield found + first, slots
+            first += size
+            if len(found) < PAIRS // 4:
+                size *= 4
+            elif len(found) > PAIRS:
+                size = max(1, size // 2)
+
+    def _sweep(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+        """As `probe`, for many elements of few keys, most of which do not overlap: both sides in
+        order of start."""
+        known = np.flatnonzero((codes >= 0) & (codes < self._known_codes))
+        order, bounds = grouped(codes[known], np.zeros(self._known_codes, np.int64))
+        mine = known[order]
+        places, place_bounds = self._chains_of(codes[mine[bounds[:-1]]])
+        their_start, their_end, _ = self.times(places)
+        theirs = np.arange(len(places))
+        found, numbers = overlapping(
+            mine, bounds, start, end, theirs, place_bounds, their_start, their_end
+        )
+        self.touched += len(mine) + len(places) + len(found)
+        return found, places[numbers]
+
+    @abstractmethod
+    def _probe_chains(
+        self, codes: Ints, start: Ints, end: Ints, patience: int
+    ) -> tuple[Ints, Ints, int, int]:
+        """Along the chain of each code: pairs, how many elements of the area were looked at, and
+        how many of the probing ones are done. It stops when it has looked at `patience` elements
+        in vain."""
+
+    @abstractmethod
+    def _probe_all(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, int]:
+        """By a nested loop: pairs, and how many elements were looked at."""
+
+    @property
+    @abstractmethod
+    def _known_codes(self) -> int:
+        """All codes of elements are less."""
+
+    @abstractmethod
+    def _chains_of(self, codes: Ints) -> tuple[Ints, Ints]:
+        """The slots with each of these known codes, one code after the other, the oldest first; and
+        where each code begins, and at last their number."""
 
     def expire(self, frontier: int) -> None:
         """Drop what ends at or before the frontier; if lazy, only now and then."""

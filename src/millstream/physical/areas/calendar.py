@@ -22,6 +22,7 @@ from millstream.physical.areas.area import Area, Probing, newest_renumbered
 from millstream.physical.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Ints
 from millstream.physical.kernels.calendar import (
+    chains_of,
     close_elements,
     expire_partitions,
     link_places,
@@ -105,6 +106,7 @@ class Calendar(Area):
     # --- inserting -------------------------------------------------------------------------------
 
     def insert(self, codes: Ints, batch: Batch) -> None:
+        """A negative element closes what came in earlier batches; the batch itself is netted."""
         if not len(batch):
             return
         self._tidy()
@@ -118,9 +120,9 @@ class Calendar(Area):
         if comes.all():
             self._append(codes, batch, rows)
             return
-        self._append(codes[comes], batch.where(comes), rows[comes])
         goes = np.flatnonzero(~comes)
         left = self._close(codes[goes], batch.take(goes), rows[goes])
+        self._append(codes[comes], batch.where(comes), rows[comes])
         if left.any():  # retracted before it came: kept as it is, which adds up to the same
             index = goes[left > 0]
             rest = batch.take(index)
@@ -203,17 +205,28 @@ class Calendar(Area):
 
     # --- probing and expiry ----------------------------------------------------------------------
 
-    def probe(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-        if self.probing is Probing.HASH:
-            found, slots, touched = probe_pool(
-                codes, start, end, self._start, self._end, self._by_key.older, self._by_key.newest
-            )
-        else:
-            found, slots, touched = probe_all(
-                codes, start, end, self.slots(), self._start, self._end, self._by_key.code
-            )
-        self.touched += touched
-        return found, slots
+    def _probe_chains(
+        self, codes: Ints, start: Ints, end: Ints, patience: int
+    ) -> tuple[Ints, Ints, int, int]:
+        found, slots, touched, done = probe_pool(
+            codes, start, end, self._start, self._end,
+            self._by_key.older, self._by_key.newest, patience,
+        )  # fmt: skip
+        return found, slots, touched, done
+
+    def _probe_all(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, int]:
+        found, slots, touched = probe_all(
+            codes, start, end, self.slots(), self._start, self._end, self._by_key.code
+        )
+        return found, slots, touched
+
+    @property
+    def _known_codes(self) -> int:
+        return len(self._by_key.newest)
+
+    def _chains_of(self, codes: Ints) -> tuple[Ints, Ints]:
+        places, bounds = chains_of(codes, self._by_key.older, self._by_key.newest)
+        return places, bounds
 
     def _expire(self, frontier: int) -> None:
         if not self._count:

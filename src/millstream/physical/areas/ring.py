@@ -18,6 +18,7 @@ from millstream.physical.kernels.looks import greatest
 from millstream.physical.kernels.ring import (
     WIDTH,
     append,
+    chains_of,
     first_alive,
     probe_all,
     probe_chains,
@@ -86,18 +87,27 @@ class Ring(Area):
             more = larger(len(self._newest), codes) - len(self._newest)
             self._newest = np.append(self._newest, np.full(more, -1))
 
-    def probe(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-        if self.probing is Probing.HASH:
-            found, slots, touched = probe_chains(
-                codes, start, end, self._base, self._origin, self._elements, self._newest
-            )
-        else:
-            found, slots, touched = probe_all(
-                codes, start, end, self._base, self._stop, self._origin,
-                self._elements, self._codes,
-            )  # fmt: skip
-        self.touched += touched
-        return found, slots
+    def _probe_chains(
+        self, codes: Ints, start: Ints, end: Ints, patience: int
+    ) -> tuple[Ints, Ints, int, int]:
+        found, slots, touched, done = probe_chains(
+            codes, start, end, self._base, self._origin, self._elements, self._newest, patience
+        )
+        return found, slots, touched, done
+
+    def _probe_all(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, int]:
+        found, slots, touched = probe_all(
+            codes, start, end, self._base, self._stop, self._origin, self._elements, self._codes
+        )
+        return found, slots, touched
+
+    @property
+    def _known_codes(self) -> int:
+        return len(self._newest)
+
+    def _chains_of(self, codes: Ints) -> tuple[Ints, Ints]:
+        places, bounds = chains_of(codes, self._base, self._origin, self._elements, self._newest)
+        return places, bounds
 
     def _expire(self, frontier: int) -> None:
         self._base = first_alive(self._base, self._stop, self._origin, self._elements, frontier)

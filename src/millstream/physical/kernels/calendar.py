@@ -112,19 +112,27 @@ def expire_partitions(
 
 @njit(cache=True)
 def probe_pool(
-    codes: Ints, starts: Ints, ends: Ints, start_at: Ints, end_at: Ints, older: Links, newest: Links
-) -> tuple[Ints, Ints, int]:
-    """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    start_at: Ints,
+    end_at: Ints,
+    older: Links,
+    newest: Links,
+    patience: int,
+) -> tuple[Ints, Ints, int, int]:
+    """Pairs (i, place) with equal codes and overlapping intervals; how many were looked at; and of
+    how many elements, since it gives up when `patience` looks more than pairs were needed."""
     room = 2 * len(codes) + 16
     found, places = np.empty(room, np.int64), np.empty(room, np.int64)
     i, place, count, touched = 0, -2, 0, 0
     while True:
         i, place, count, touched = _follow_chains(
             codes, starts, ends, start_at, end_at, older, newest,
-            found, places, i, place, count, touched,
+            found, places, i, place, count, touched, patience,
         )  # fmt: skip
-        if i == len(codes):
-            return found[:count], places[:count], touched
+        if place == -2:
+            return found[:count], places[:count], touched, i
         found, places = _doubled(found), _doubled(places)
 
 
@@ -143,12 +151,15 @@ def _follow_chains(
     place: int,
     count: int,
     touched: int,
+    patience: int,
 ) -> tuple[int, int, int, int]:
     """From `place` in the chain of row i on, until there is no more room; -2 is its beginning."""
     room = len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
         if place == -2:
+            if touched - count > patience:
+                break
             place = newest[code] if 0 <= code < len(newest) else -1
         while place >= 0:
             if start_at[place] < end and start < end_at[place]:
@@ -162,6 +173,27 @@ def _follow_chains(
         place = -2
         i += 1
     return i, place, count, touched
+
+
+@njit(cache=True)
+def chains_of(codes: Ints, older: Links, newest: Links) -> tuple[Ints, Ints]:
+    """The places with each of these codes, one code after the other, the oldest first; and where
+    those of each code begin, and at last their number."""
+    bounds = np.zeros(len(codes) + 1, np.int64)
+    for i in range(len(codes)):
+        bounds[i + 1] = bounds[i]
+        place = newest[codes[i]]
+        while place >= 0:
+            bounds[i + 1] += 1
+            place = older[place]
+    places = np.empty(bounds[-1], np.int64)
+    for i in range(len(codes)):
+        at, place = bounds[i + 1], newest[codes[i]]
+        while place >= 0:
+            at -= 1
+            places[at] = place
+            place = older[place]
+    return places, bounds
 
 
 @njit(cache=True)

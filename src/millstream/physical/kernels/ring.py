@@ -57,19 +57,27 @@ def append(
 
 @njit(cache=True)
 def probe_chains(
-    codes: Ints, starts: Ints, ends: Ints, base: int, origin: int, elements: Ints, newest: Ints
-) -> tuple[Ints, Ints, int]:
-    """Pairs (i, place) with equal codes and overlapping intervals; and how many were looked at."""
+    codes: Ints,
+    starts: Ints,
+    ends: Ints,
+    base: int,
+    origin: int,
+    elements: Ints,
+    newest: Ints,
+    patience: int,
+) -> tuple[Ints, Ints, int, int]:
+    """Pairs (i, place) with equal codes and overlapping intervals; how many were looked at; and of
+    how many elements, since it gives up when `patience` looks more than pairs were needed."""
     room = 2 * len(codes) + 16
     found, places = np.empty(room, np.int64), np.empty(room, np.int64)
     i, number, count, touched = 0, -2, 0, 0
     while True:
         i, number, count, touched = _follow_chains(
             codes, starts, ends, base, origin, elements, newest,
-            found, places, i, number, count, touched,
+            found, places, i, number, count, touched, patience,
         )  # fmt: skip
-        if i == len(codes):
-            return found[:count], places[:count], touched
+        if number == -2:
+            return found[:count], places[:count], touched, i
         found, places = _doubled(found), _doubled(places)
 
 
@@ -88,12 +96,15 @@ def _follow_chains(
     number: int,
     count: int,
     touched: int,
+    patience: int,
 ) -> tuple[int, int, int, int]:
     """From element `number` of the chain of row i on; -2 is its beginning."""
     capacity, room = len(elements), len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
         if number == -2:
+            if touched - count > patience:
+                break
             number = newest[code] if 0 <= code < len(newest) else -1
         while number >= base:
             place = place_of(number, origin, capacity)
@@ -111,6 +122,30 @@ def _follow_chains(
         number = -2
         i += 1
     return i, number, count, touched
+
+
+@njit(cache=True)
+def chains_of(
+    codes: Ints, base: int, origin: int, elements: Ints, newest: Ints
+) -> tuple[Ints, Ints]:
+    """The places with each of these codes, one code after the other, the oldest first; and where
+    those of each code begin, and at last their number."""
+    capacity = len(elements)
+    bounds = np.zeros(len(codes) + 1, np.int64)
+    for i in range(len(codes)):
+        bounds[i + 1] = bounds[i]
+        number = newest[codes[i]]
+        while number >= base:
+            bounds[i + 1] += 1
+            number = elements[place_of(number, origin, capacity), OLDER]
+    places = np.empty(bounds[-1], np.int64)
+    for i in range(len(codes)):
+        at, number = bounds[i + 1], newest[codes[i]]
+        while number >= base:
+            at -= 1
+            places[at] = place_of(number, origin, capacity)
+            number = elements[places[at], OLDER]
+    return places, bounds
 
 
 @njit(cache=True)

@@ -16,7 +16,7 @@ _SHORT = 24  # so many events are sorted by insertion
 def order_by_key(codes: Ints, scratch: Ints) -> Ints:
     """The events, key after key, each key's as they stood. `scratch` is zero for every code and is
     left so."""
-    return _grouped(codes, scratch)[0]
+    return grouped(codes, scratch)[0]
 
 
 @njit(cache=True)
@@ -24,15 +24,10 @@ def ordered_steps(codes: Ints, times: Ints, scratch: Ints) -> tuple[Ints, Ints]:
     """The events, key after key, each key's by time; and where among them those of each (code,
     time) begin, and at last their number. They come as a few pieces that are in order of time, so
     that those of a key are a few runs in order."""
-    order, starts = _grouped(codes, scratch)
+    order, starts = grouped(codes, scratch)
     buffer = np.empty(len(order), np.int64)
     for j in range(len(starts) - 1):
-        begin, stop = starts[j], starts[j + 1]
-        if stop - begin <= _SHORT:
-            _sort_by_insertion(order, times, begin, stop)
-        else:
-            while not _merge_runs(order, times, begin, stop, buffer):
-                pass
+        sort_by_time(order, times, starts[j], starts[j + 1], buffer)
     return order, _step_bounds(order, starts, times)
 
 
@@ -74,8 +69,9 @@ def _step_bounds(order: Ints, starts: Ints, times: Ints) -> Ints:
 
 
 @njit(cache=True)
-def _grouped(codes: Ints, scratch: Ints) -> tuple[Ints, Ints]:
-    """The events by key, and where each key begins (and at last the number of events)."""
+def grouped(codes: Ints, scratch: Ints) -> tuple[Ints, Ints]:
+    """The events by key, and where each key begins (and at last the number of events). `scratch` is
+    zero for every code and is left so."""
     length = len(codes)
     seen = np.empty(length, np.int64)
     keys = 0
@@ -101,6 +97,16 @@ def _grouped(codes: Ints, scratch: Ints) -> tuple[Ints, Ints]:
     for j in range(keys):
         scratch[seen[j]] = 0
     return order, starts
+
+
+@njit(cache=True)
+def sort_by_time(order: Ints, times: Ints, begin: int, stop: int, buffer: Ints) -> None:
+    """Sort the events from `begin` to `stop`; quick where they are a few runs in order."""
+    if stop - begin <= _SHORT:
+        _sort_by_insertion(order, times, begin, stop)
+    else:
+        while not _merge_runs(order, times, begin, stop, buffer):
+            pass
 
 
 @njit(cache=True)

@@ -9,7 +9,8 @@ two, so not in the order of starts.
 *Cost*: for each element the pairs of its key. *Source*: K algorithm 6; G3; G5 §2.1.
 
 It is linear in each input: an element of either sign meets what the other area holds, wherever the
-two intervals overlap, and the weights multiply. Nothing waits, and no order is needed.
+two intervals overlap, and the weights multiply. Nothing waits, and no order is needed. A batch of
+signed elements is netted first, so that pairs which cancel each other are not formed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from millstream.physical.areas.ring import Ring
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.evaluation import Condition, Evaluation
 from millstream.physical.keys import KeySpace
+from millstream.physical.netting import netted
 from millstream.physical.operator import (
     Context,
     Frontiers,
@@ -36,8 +38,6 @@ from millstream.physical.operator import (
     PhysicalPlan,
     weakest_of,
 )
-
-PAIRS = 1 << 20  # about as many pairs are tested at a time
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,10 @@ class Sides:
         """An empty area for an input."""
         self.areas[port] = self._choices[port].open(self._inputs[port])
 
+    def netted(self, port: int, batch: Batch) -> Batch:
+        """The batch in the form in which it is joined: what comes and goes in it is one element."""
+        return netted(batch) if self._inputs[port].pattern is Pattern.STRICT else batch
+
     def codes(self, port: int, batch: Batch) -> Ints:
         """The code of the key of each row; -1 where no key can be equal."""
         values, failed = self._key_values[port].over(batch.columns, len(batch))
@@ -149,22 +153,16 @@ class Sides:
         if not len(other) or not len(batch):
             return []
         if self._keyed:
-            return [self._tested(port, codes, batch, 0)]
-        chunk = max(1, PAIRS // len(other))
-        cuts = range(0, len(batch), chunk)
-        return [
-            self._tested(port, codes[i : i + chunk], batch.take(np.arange(i, end)), i)
-            for i in cuts
-            for end in [min(i + chunk, len(batch))]
-        ]
+            return [self._tested(port, batch, *other.probe(codes, batch.start, batch.end))]
+        pieces = other.probe_in_pieces(codes, batch.start, batch.end)
+        return [self._tested(port, batch, found, slots) for found, slots in pieces]
 
-    def _tested(self, port: int, codes: Ints, batch: Batch, offset: int) -> Pairs:
+    def _tested(self, port: int, batch: Batch, found: Ints, slots: Ints) -> Pairs:
         other = self.areas[1 - port]
-        found, slots = other.probe(codes, batch.start, batch.end)
         start, end, weight = other.times(slots)
         mine, theirs = batch.columns.take(found), other.rows(slots)
         pairs = Pairs(
-            found + offset,
+            found,
             slots,
             mine + theirs if port == 0 else theirs + mine,
             np.maximum(batch.start[found], start),
@@ -276,6 +274,7 @@ class JoinOperator(Operator):
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         sides = self._sides
         sides.forget()
+        batch = sides.netted(port, batch)
         codes = sides.codes(port, batch)
         pairs = sides.pairs(port, codes, batch)
         least = min(batch.frontier, sides.frontiers.each[1 - port])

@@ -23,11 +23,12 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Expression, conjuncts
 from millstream.logical.plan import JoinKind, Schema
+from millstream.physical.areas.area import PAIRS
 from millstream.physical.batch import Batch, Columns, Gatherable, Ints, LazyColumn, Mask, State
 from millstream.physical.evaluation import Condition, Evaluation
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
-from millstream.physical.operators.join import PAIRS, JoinKey, Pairs
+from millstream.physical.operators.join import JoinKey, Pairs
 from millstream.physical.versions import Versions
 from millstream.physical.waiting import Waiting
 

@@ -40,6 +40,7 @@ from millstream.physical.join_steps import (
     steps_of,
 )
 from millstream.physical.keys import KeySpace
+from millstream.physical.netting import netted
 from millstream.physical.operator import (
     Context,
     Frontiers,
@@ -48,7 +49,7 @@ from millstream.physical.operator import (
     PhysicalPlan,
     weakest_of,
 )
-from millstream.physical.operators.join import PAIRS, AreaChoice
+from millstream.physical.operators.join import AreaChoice
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class MultiJoinOperator(Operator):
         """Join the new elements of each input in turn with all that is there, then keep them."""
         waiting = [port for port, batches in enumerate(self._new) if batches]
         for port in waiting:
-            new = self._sides[port].coded(merged(self._new[port]), self._spaces)
+            new = self._sides[port].coded(self._netted(port), self._spaces)
             self._new[port] = []
             joined = self._joined(port, new)
             if joined is not None and len(joined):
@@ -169,6 +170,11 @@ class MultiJoinOperator(Operator):
                     list(given.columns)  # gather before the areas change
                 yield given
             self._keep(port, new)
+
+    def _netted(self, port: int) -> Batch:
+        """The new elements of an input; what came and went among them is one element."""
+        new = merged(self._new[port])
+        return netted(new) if self._node.sources[port].pattern is Pattern.STRICT else new
 
     def _joined(self, port: int, new: Partial) -> Partial | None:
         """The whole rows that new elements of an input make."""
@@ -196,31 +202,16 @@ class MultiJoinOperator(Operator):
 
     def _extended(self, partial: Partial, step: Step, area: Area, test: Tests) -> Partial:
         """The partial results with one more input."""
-        if step.shared or not len(area):
-            return self._met(partial, step, area, test)[0]
-        chunk = max(1, PAIRS // len(area))
-        if len(partial) <= chunk:
-            return self._met(partial, step, area, test)[0]
-        found, slots = [], []
-        for first in range(0, len(partial), chunk):
-            part = partial.take(np.arange(first, min(first + chunk, len(partial))))
-            _, mine, theirs = self._met(part, step, area, test)
-            found.append(mine + first)
-            slots.append(theirs)
-        return self._pairs(partial, step, area, np.concatenate(found), np.concatenate(slots))
-
-    def _met(
-        self, partial: Partial, step: Step, area: Area, test: Tests
-    ) -> tuple[Partial, Ints, Ints]:
-        """The pairs of partial results and elements that pass; their numbers and slots."""
         codes = self._codes(step.shared, partial, add=False)
-        found, slots = area.probe(codes, partial.start, partial.end)
-        pairs = self._pairs(partial, step, area, found, slots)
-        number = len(self._node.classes)  # carries the numbers of the pairs through the test
-        pairs.codes[number] = np.arange(len(found))
-        passed = test.passed(pairs)
-        kept = passed.codes.pop(number)
-        return passed, found[kept], slots[kept]
+        if step.shared or not len(area):
+            found, slots = area.probe(codes, partial.start, partial.end)
+            return test.passed(self._pairs(partial, step, area, found, slots))
+        kept: list[tuple[Ints, Ints]] = []
+        for found, slots in area.probe_in_pieces(codes, partial.start, partial.end):
+            passed = test.passing(self._pairs(partial, step, area, found, slots))
+            kept.append((found[passed], slots[passed]))
+        found, slots = map(np.concatenate, zip(*kept, strict=True))
+        return self._pairs(partial, step, area, found, slots)
 
     def _pairs(self, partial: Partial, step: Step, area: Area, found: Ints, slots: Ints) -> Partial:
         mine = partial.take(found)

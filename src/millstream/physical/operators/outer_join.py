@@ -75,6 +75,7 @@ class OuterJoinOperator(Operator):
 
     def _pairs(self, port: int, batch: Batch) -> list[Pairs]:
         """Where keys decide, gates do not see pairs."""
+        batch = self._gated.sides.netted(port, batch)
         codes = self._gated.take_by_key(port, batch)
         own = numbered(batch, np.zeros(len(batch), np.int64))  # nobody asks: gates go by key
         pairs = self._gated.sides.pairs(port, codes, own)

@@ -146,6 +146,7 @@ class Gated:
     def take(self, port: int, batch: Batch) -> list[Pairs]:
         """Take in a batch: its rows to their gate, and what they cover to the other one. Gives the
         pairs that the batch makes, if areas are kept."""
+        batch = self.sides.netted(port, batch)
         if self.by_key:
             self.take_by_key(port, batch)
             return []
