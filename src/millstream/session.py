@@ -82,8 +82,9 @@ class Session:
     `processors` is how many a query may take: by default those that Spark has, and one on the
     local engine. A query whose streams declare rates that are too much for them cannot be started,
     unless `shed`, or SHED in its statement, lets it drop rows.
-    `memory` is how many bytes a query should keep where the rates of its streams are known: joins
-    let rows go the later, and in the larger portions, the more there is beyond what they need.
+    `memory` is how many bytes the joins of `query.run()` should use where the rates of streams are
+    known: with room to spare they drop expired rows later and in larger portions. It is no limit,
+    and started queries ignore it.
     `spark` is a session of yours for the engine "spark".
     """
 
