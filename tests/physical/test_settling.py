@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from millstream.logical.time import INFINITY
 from millstream.physical.settling import Pieces
 
 
@@ -43,3 +44,17 @@ def test_keys_that_are_renumbered_keep_their_pieces(burst: int, share: float) ->
     ended, since, _, _ = pieces.end()
     expected = [*zip(renumbered[codes], starts, strict=True), *((code, 6) for code in more)]
     assert sorted(zip(ended, since, strict=True)) == sorted(expected)
+
+
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_level_that_rises_and_falls_at_one_instant_is_no_piece(hold: bool) -> None:
+    pieces = Pieces(hold=hold)
+    codes, times = np.array([1, 1, 2, 1]), np.array([5, 5, 5, 7])
+    ended = pieces.settle(codes, times, np.array([1, -1, 1, 1]))
+    assert [part.tolist() for part in ended] == [[], [], [], []]
+    assert len(pieces) == 2
+    ended = pieces.settle(np.array([1, 2]), np.array([9, 9]), np.array([-1, -1]))
+    assert [part.tolist() for part in ended] == [[1, 2], [7, 5], [9, 9], [1, 1]]
+    assert not len(pieces)
+    if hold:
+        assert pieces.oldest == INFINITY

@@ -36,7 +36,8 @@ class Pieces:
         return self._last.nbytes + self._pieces.nbytes + held
 
     def settle(self, codes: Ints, times: Ints, changes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """The codes, starts, ends and weights of the pieces that these changes of level end."""
+        """The codes, starts, ends and weights of the pieces that these changes of level end. A level
+        that rises and falls at one instant is no piece."""
         if not len(codes):
             nothing = np.empty(0, np.int64)
             return nothing, nothing, nothing, nothing
@@ -48,7 +49,10 @@ class Pieces:
             rises = changes > 0
             self._starts.add(times[rises], changes[rises])
             self._starts.remove(start, weight)
-        return code, start, end, weight
+        held = start < end
+        if held.all():
+            return code, start, end, weight
+        return code[held], start[held], end[held], weight[held]
 
     def _make_room(self, keys: int, pieces: int) -> None:
         if len(self._last) < keys:
