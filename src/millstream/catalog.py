@@ -39,7 +39,8 @@ class Stream:
     chronons. `numbered`: rows of one instant come in an order, which is that of a source that one
     reads; many tasks of Spark have none. `rate` (rows a second, or a unit of raw time), `distinct`,
     `ranges` and `size` (bytes of a row) are statistics for the optimizer. `unique`: sets of columns
-    in all of which no two rows agree, whenever they come."""
+    in all of which no two rows agree, whenever they come. `unit`: how many microseconds a number
+    counts that is given for a time of type TIMESTAMP; without it such numbers are refused."""
 
     name: str
     columns: Schema
@@ -55,6 +56,7 @@ class Stream:
     bounded: bool = False
     numbered: bool = True
     unique: tuple[tuple[str, ...], ...] = ()
+    unit: int | None = None
 
     kind: ClassVar[str] = "stream"
 
@@ -64,6 +66,13 @@ class Stream:
     @property
     def lifetime(self) -> Lifetime:
         return Lifetime.INTERVAL if len(self.time) == 2 else Lifetime.INSTANT
+
+    @property
+    def units(self) -> dict[str, int | None]:
+        """What numbers count in each time column that is a TIMESTAMP."""
+        if self.domain.type != types.TIMESTAMP:
+            return {}
+        return dict.fromkeys(self.time, self.unit)
 
     def source(self, alias: str) -> Source:
         source = Source(self.name, alias, self.columns, self.domain, self.lifetime, self.bounded)

@@ -11,12 +11,19 @@ import pyarrow as pa
 from millstream import types
 from millstream.errors import BindError, DataError
 from millstream.logical.plan import Field, Schema
+from millstream.moments import NO_UNITS, TimeUnits, is_number, is_temporal, misfit, with_texts_read
 from millstream.names import Name
 from millstream.sql.scope import check_name
 
+# What a value that is not of its type may raise.
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
-def table_of(data: object, schema: Schema | None, stream: str) -> pa.Table:
-    """An Arrow table of Arrow, pandas or Polars data, or of an iterable of rows or batches."""
+
+def table_of(
+    data: object, schema: Schema | None, stream: str, units: TimeUnits = NO_UNITS
+) -> pa.Table:
+    """An Arrow table of Arrow, pandas or Polars data, or of an iterable of rows or batches. `units`
+    says what numbers count in columns of TIMESTAMP."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -34,7 +41,7 @@ def table_of(data: object, schema: Schema | None, stream: str) -> pa.Table:
             f'stream "{stream}" cannot be made of {type(data).__name__}',
             help="pass an Arrow table, a pandas or Polars frame, or an iterable of rows",
         )
-    return _table_of_rows(list(data), schema, stream)
+    return _table_of_rows(list(data), schema, stream, units)
 
 
 def _table_of_frame(frame: Any, stream: str) -> pa.Table:
@@ -46,7 +53,9 @@ def _table_of_frame(frame: Any, stream: str) -> pa.Table:
         raise DataError(f'stream "{stream}" cannot be read: {error}') from None
 
 
-def _table_of_rows(rows: list[Any], schema: Schema | None, stream: str) -> pa.Table:
+def _table_of_rows(
+    rows: list[Any], schema: Schema | None, stream: str, units: TimeUnits
+) -> pa.Table:
     if rows and all(isinstance(row, pa.RecordBatch | pa.Table) for row in rows):
         tables = [r if isinstance(r, pa.Table) else pa.Table.from_batches([r]) for r in rows]
         if any(table.schema != tables[0].schema for table in tables):
@@ -72,9 +81,9 @@ def _table_of_rows(rows: list[Any], schema: Schema | None, stream: str) -> pa.Ta
         wanted = schema[index].type if schema else None
         values = [row[index] for row in rows]
         try:
-            columns.append(_array(values, wanted))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise _bad_value(stream, name, wanted, values) from None
+            columns.append(_array(values, wanted, units.get(name)))
+        except _MISFITS:
+            raise _bad_value(stream, name, wanted, values, units) from None
     return pa.table(columns, names=names)
 
 
@@ -105,8 +114,13 @@ def column_in_data(names: list[str], wanted: str, stream: str) -> str:
     return alike[0]
 
 
-def _array(values: list[Any], wanted: pa.DataType | None) -> pa.Array:
-    """An Arrow array; ValueError where part of a value would be cut off."""
+def _array(values: list[Any], wanted: pa.DataType | None, unit: int | None) -> pa.Array:
+    """An Arrow array; ValueError where part of a value would be cut off, and where a number would
+    be taken for a time."""
+    if wanted in (types.TIMESTAMP, types.DATE):
+        values = with_texts_read(values, wanted, unit)
+    if wanted == types.TIMESTAMP:
+        return pa.array(values, wanted)
     array = pa.array(values, wanted)
     if wanted is not None:
         for value, kept in zip(values, array.to_pylist(), strict=True):
@@ -116,28 +130,43 @@ def _array(values: list[Any], wanted: pa.DataType | None) -> pa.Array:
 
 
 def _is_kept(value: Any, kept: Any, type_: pa.DataType) -> bool:
-    """Whether Arrow took a value as it is: it cuts fractions to integers and hours off dates."""
+    """Whether Arrow took a value as it is: it cuts fractions to integers and hours off dates, and
+    takes numbers for times."""
     if value is None or kept is None:
         return value is kept
     if types.is_integral(type_):
         return bool(value == kept)
+    if is_temporal(type_) and is_number(value):
+        return False
     if pa.types.is_date(type_):
         return not isinstance(value, datetime.datetime) or value.time() == datetime.time()
     if types.is_array(type_):
         return all(_is_kept(v, k, type_.value_type) for v, k in zip(value, kept, strict=True))
+    if types.is_struct(type_) and isinstance(value, Mapping):
+        return all(_is_kept(value.get(f.name), kept[f.name], f.type) for f in type_)
     return True
 
 
-def _bad_value(stream: str, name: str, wanted: pa.DataType | None, values: list[Any]) -> DataError:
+def _bad_value(
+    stream: str,
+    name: str,
+    wanted: pa.DataType | None,
+    values: list[Any],
+    units: TimeUnits,
+) -> DataError:
     """Say which row does not fit."""
+    unit = units.get(name)
     for number, value in enumerate(values, 1):
         try:
-            _array([value], wanted)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            fault = f"is not {types.sql_name(wanted)}" if wanted is not None else "has no type"
-            return DataError(
-                f'stream "{stream}", row {number}: {value!r} in column "{name}" {fault}'
-            )
+            _array([value], wanted, unit)
+        except _MISFITS:
+            where = f'stream "{stream}", row {number}:'
+            fault = "has no type" if wanted is None else f"is not {types.sql_name(wanted)}"
+            found = None if wanted is None else misfit(value, wanted, name, units)
+            if found is not None:
+                told = found.diagnostic
+                return DataError(f"{where} {told.message}", help=told.help)
+            return DataError(f'{where} {value!r} in column "{name}" {fault}')
     return DataError(f'stream "{stream}": the values of column "{name}" have different types')
 
 

@@ -98,6 +98,7 @@ def _declared(statement: syntax.CreateStream | syntax.CreateTable) -> Stream:
         tuple(distinct.items()),
         tuple(_ranges(statement.statistics, tuple(columns), name)),
         own.get("size"),
+        unit=number_unit(domain, unit),
     )
 
 
@@ -126,16 +127,12 @@ def _ranges(
 
 def time_domain(columns: Schema, times: list[Name], unit: str | None, stream: str) -> TimeDomain:
     """The time line that the time columns have."""
+    if unit is not None and not times:
+        raise BindError(f'stream "{stream}" has a unit but no time', help='pass time="column"')
     found = []
     for name in times:
         column = column_named(columns, name, stream)
         if pa.types.is_timestamp(column.type):
-            if unit is not None:
-                raise BindError(
-                    f'column "{column.name}" is a TIMESTAMP, which has its own unit',
-                    name.span,
-                    "leave UNIT out",
-                )
             found.append(TIMESTAMP_TIME)
         elif column.type == types.BIGINT:
             found.append(TimeDomain(types.BIGINT, _unit_size(unit)))
@@ -149,6 +146,11 @@ def time_domain(columns: Schema, times: list[Name], unit: str | None, stream: st
     if len(set(found)) > 1:
         raise BindError(f'the times of stream "{stream}" have different types', times[0].span)
     return found[0] if found else TIMESTAMP_TIME
+
+
+def number_unit(domain: TimeDomain, unit: str | None) -> int | None:
+    """How many microseconds a number counts that is given for a time that is a TIMESTAMP."""
+    return _unit_size(unit) if domain == TIMESTAMP_TIME else None
 
 
 def _unit_size(unit: str | None) -> int | None:

@@ -187,7 +187,8 @@ class Origins:
         from millstream.spark.sources import PREFERRED
 
         name = stream.connector.name.text.lower()
-        return name not in self._connectors and (name in PREFERRED or name not in SOURCES)
+        prefers = name in PREFERRED and stream.unit is None  # Spark takes no numbers for times
+        return name not in self._connectors and (prefers or name not in SOURCES)
 
     def _connected(self, stream: Stream, available_now: bool) -> Reader:
         assert stream.connector is not None

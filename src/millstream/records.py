@@ -19,6 +19,16 @@ from millstream.errors import DataError
 from millstream.logical.elements import Element
 from millstream.logical.plan import Field
 from millstream.logical.time import FARTHEST, INFINITY
+from millstream.moments import (
+    from_numbers,
+    from_text,
+    is_numeric_arrow,
+    is_temporal,
+    is_text,
+    misfit,
+    mixes,
+    remedy,
+)
 from millstream.values import to_plain, to_type
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.
@@ -122,6 +132,11 @@ def checked_records(stream: Stream, table: pa.Table) -> tuple[Records, list[BadR
     return records, list(bad.values())
 
 
+def check_type(stream: Stream, field: Field, found: pa.DataType) -> None:
+    """DataError where data of an Arrow type is not what a column of the stream may be given."""
+    _typed(stream, field, pa.chunked_array([], found), {})
+
+
 def _note(bad: dict[int, BadRow], index: int, message: str, help: str | None = None) -> None:
     bad.setdefault(index + 1, BadRow(index + 1, message, help))
 
@@ -131,8 +146,16 @@ def _typed(
 ) -> pa.Array:
     """The column in the type that the stream declares."""
     array = pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         array = _whole_microseconds(field, array, bad)
+    if field.type == types.TIMESTAMP and array.type != types.TIMESTAMP:
+        found = _moments(stream, field, array, bad)
+        if found is not None:
+            return found
+    if mixes(array.type, field.type):
+        raise _refused(stream, field, array)
     try:
         return to_type(array, field.type)
     except (ValueError, pa.ArrowException) as error:
@@ -143,6 +166,37 @@ def _typed(
             ) from None
     fits = [number + 1 not in bad for number in range(len(array))]
     return to_type(pc.if_else(pa.array(fits), array, pa.scalar(None, array.type)), field.type)
+
+
+def _moments(
+    stream: Stream, field: Field, array: pa.Array, bad: dict[int, BadRow]
+) -> pa.Array | None:
+    """Texts, and numbers of a declared unit, as TIMESTAMP; None for other data."""
+    unit = stream.units.get(field.name)
+    if is_text(array.type):
+        found = from_text(array.cast(types.STRING), types.TIMESTAMP, unit)
+    elif is_numeric_arrow(array.type) and unit is not None:
+        found = from_numbers(array, unit)
+    else:
+        return None
+    for index in [] if found.failed is None else np.flatnonzero(found.failed).tolist():
+        value = array[index].as_py()
+        wrong = misfit(value, field.type, field.name, stream.units)
+        told = f'{value!r} in column "{field.name}" is not TIMESTAMP'
+        _note(bad, index, told if wrong is None else wrong.diagnostic.message)
+    return found.values
+
+
+def _refused(stream: Stream, field: Field, array: pa.Array) -> DataError:
+    """A column of numbers for times without a unit, or of times for numbers."""
+    help = None
+    if is_temporal(field.type):
+        help = remedy(field.type, field.name in stream.units)
+    return DataError(
+        f'{stream.kind} "{stream.name}", column "{field.name}" is not '
+        f"{types.sql_name(field.type)}: the data is {array.type}",
+        help=help,
+    )
 
 
 def _misfits(field: Field, array: pa.Array, bad: dict[int, BadRow]) -> bool:
@@ -189,7 +243,7 @@ def intervals(
     for index in _where(starts.is_null()):
         _note(bad, index, f'the time column "{stream.time[0]}" is NULL')
     start = _numbers(starts, 0)
-    for index in np.flatnonzero(np.abs(start // 2) > FARTHEST // 2).tolist():
+    for index in np.flatnonzero((start > FARTHEST) | (start < -FARTHEST)).tolist():
         size = "large" if start[index] > 0 else "small"
         _note(bad, index, f'the time in column "{stream.time[0]}" is too {size}')
     if len(stream.time) == 1:

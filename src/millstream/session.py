@@ -31,6 +31,7 @@ from millstream.declarations import (
     as_table,
     declared_schema,
     length,
+    number_unit,
     time_domain,
     type_named,
 )
@@ -188,10 +189,15 @@ class Session:
                 )
                 return
             data = frame.toArrow()
-        table = table_of(data, declared, name)
-        columns = declared if declared is not None else schema_of(table, name)
+        given = None if declared is not None else table_of(data, None, name)
+        columns = declared if given is None else schema_of(given, name)
+        assert columns is not None
         stream = self._declared(name, columns, time, delay, idle, unit, unique, bounded=True)
-        records = records_of(stream, table)
+        if given is None:
+            given = table_of(data, stream.columns, name, stream.units)
+        else:
+            _check_unit(stream)
+        records = records_of(stream, given)
         self.catalog.add_stream(stream)
         self._origins.hold(stream.name, records)
 
@@ -210,6 +216,7 @@ class Session:
             )
         columns = stream_columns(frame.schema, name)
         stream = self._declared(name, columns, **declared, bounded=not frame.isStreaming)
+        _check_unit(stream)
         self.catalog.add_stream(replace(stream, numbered=False))
         self._origins.hold(stream.name, frame)
 
@@ -261,6 +268,7 @@ class Session:
             length(idle, domain, "the idle time"),
             bounded=bounded,
             unique=(_unique(columns, unique, name),) if unique else (),
+            unit=number_unit(domain, unit),
         )
 
     def table(
@@ -285,9 +293,11 @@ class Session:
         _check_name(name)
         if data is None and declared is None:
             raise DataError(f'table "{name}" has neither data nor a schema')
-        rows = None if data is None else table_of(data, declared, name)
+        rows = data if declared is not None else table_of(data, None, name)
         columns = declared if declared is not None else schema_of(rows, name)
         stream = self._declared(name, columns, time, None, None, unit, ())
+        if declared is None:
+            _check_unit(stream)
         handle = self._add_table(as_table(stream, key, changes))
         if rows is not None:
             handle.insert(rows)
@@ -406,6 +416,16 @@ def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ..
     if isinstance(names, str):
         raise DataError(f'unique is a list of columns: ["{names}"]')
     return tuple(column_named(columns, Name(column), stream).name for column in names)
+
+
+def _check_unit(stream: Stream) -> None:
+    """Refuse a unit for times that are no numbers in the data either."""
+    if stream.unit is not None:
+        raise DataError(
+            f'stream "{stream.name}": column "{stream.time[0]}" is a TIMESTAMP, which has its own '
+            "unit",
+            help="leave the unit out",
+        )
 
 
 def _check_name(name: object) -> None:

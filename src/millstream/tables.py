@@ -101,7 +101,7 @@ class TableHandle:
 
 def _typed(table: Table, data: object) -> Records:
     rows = [data] if isinstance(data, Mapping) else data
-    return records_of(table, table_of(rows, table.columns, table.name))
+    return records_of(table, table_of(rows, table.columns, table.name, table.units))
 
 
 def _times(records: Records, weight: int) -> Ints:

@@ -65,7 +65,7 @@ def csv_rows(
             some = table.slice(first, PART_ROWS)
             lines, bad = _numbered(line, some.num_rows, invalid)
             line += some.num_rows + len(bad)
-            yield checked(stream, read_text(fields, Part(some, lines, bad)), place)
+            yield checked(stream, read_text(fields, Part(some, lines, bad), stream.units), place)
     if invalid:
         yield checked(stream, _rest(fields, invalid), place)
 

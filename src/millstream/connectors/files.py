@@ -36,8 +36,9 @@ from millstream.connectors.csv_rows import Layout, csv_rows, header_of
 from millstream.connectors.json_rows import json_rows, keys_in
 from millstream.connectors.listing import DataFile, is_pattern, listed_files
 from millstream.connectors.parquet_rows import opened, parquet_rows
-from millstream.connectors.parts import Place, check_text, from_text
+from millstream.connectors.parts import Place, check_text
 from millstream.errors import DataError, one_of
+from millstream.moments import from_text
 from millstream.records import Checked
 from millstream.types import STRING, sql_name
 
@@ -207,7 +208,8 @@ class Files:
         for field in self._stream.columns:
             if field.name.lower() in found:
                 text = found[field.name.lower()]
-                value = from_text(pa.array([text], STRING), field.type).values[0]
+                unit = self._stream.units.get(field.name)
+                value = from_text(pa.array([text], STRING), field.type, unit).values[0]
                 if text is not None and not value.is_valid:
                     what = f'{text!r} in column "{field.name}" is not {sql_name(field.type)}'
                     raise self.error(f'the folder of file "{file.path}": {what}')

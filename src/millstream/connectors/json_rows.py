@@ -13,14 +13,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import json as arrow
 
 from millstream.catalog import Stream
-from millstream.connectors.parts import Part, Place, checked, from_text
+from millstream.connectors.parts import Part, Place, checked
 from millstream.local.intake import Unreadable, typed_rows
 from millstream.logical.plan import Field
+from millstream.moments import TimeUnits, from_text
 from millstream.records import BadRow, Checked, Ints
-from millstream.types import DATE, STRING, TIMESTAMP, is_array, is_decimal, is_struct
+from millstream.types import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    is_array,
+    is_decimal,
+    is_struct,
+)
 
 Keys = Mapping[str, str]  # the key in the lines of each column that is to be read
 
@@ -47,16 +58,36 @@ def json_rows(
     numbers = np.array([first + i for i, line in enumerate(lines) if line.strip()], np.int64)
     full = [line for line in lines if line.strip()]
     fields = place.read_fields(stream)
-    table = _table(full, [(keys[field.name], _as_read(field.type)) for field in fields])
+    table = _table(full, fields, keys, stream.units)
     if table is None:
         return _one_by_one(stream, full, numbers, keys, place)
     named = table.rename_columns([field.name for field in fields])
     return checked(stream, Part(named, numbers), place)
 
 
-def _table(lines: list[bytes], columns: list[tuple[str, pa.DataType]]) -> pa.Table | None:
+def _table(
+    lines: list[bytes], fields: Sequence[Field], keys: Keys, units: TimeUnits
+) -> pa.Table | None:
     """All of the lines, or None."""
-    schema = pa.schema(columns)
+    counted = [field.name for field in fields if units.get(field.name) is not None]
+    plain = [(keys[field.name], _as_read(field.type)) for field in fields]
+    if not counted:
+        return _read(lines, pa.schema(plain))
+    for type in (BIGINT, DOUBLE):  # numbers since the epoch may have fractions
+        columns = {name: plain[n] for n, name in enumerate(field.name for field in fields)}
+        columns |= {name: (keys[name], type) for name in counted}
+        table = _read(lines, pa.schema(list(columns.values())))
+        if table is not None:
+            return table if all(_is_exact(table.column(keys[name])) for name in counted) else None
+    return None
+
+
+def _is_exact(numbers: pa.ChunkedArray) -> bool:
+    """Whether whole numbers are the same as in the text."""
+    return numbers.type != DOUBLE or (pc.max(pc.abs(numbers)).as_py() or 0) < 2**53
+
+
+def _read(lines: list[bytes], schema: pa.Schema) -> pa.Table | None:
     if not lines:
         return schema.empty_table()
     text = b"\n".join(lines)
@@ -90,7 +121,7 @@ def _one_by_one(
     rows = [_row(line, keys, constants) for line in lines]
     for field in place.read_fields(stream):
         if field.type in (DATE, TIMESTAMP) or is_decimal(field.type):
-            _read_texts(rows, field)
+            _read_texts(rows, field, stream.units.get(field.name))
     records, bad = typed_rows(stream, rows)
     told = [place.complaint(int(numbers[row.number - 1]), row.message) for row in bad]
     return Checked(
@@ -114,13 +145,13 @@ def _shown(line: bytes) -> str:
     return repr(text if len(text) <= 80 else f"{text[:80]}…")
 
 
-def _read_texts(rows: list[dict[str, Any] | Unreadable], field: Field) -> None:
+def _read_texts(rows: list[dict[str, Any] | Unreadable], field: Field, unit: int | None) -> None:
     """Replace the texts of a column by what they stand for, if they do; a DECIMAL may be a number
     as well."""
     kinds = (str, int, float) if is_decimal(field.type) else (str,)
     having = [row for row in rows if isinstance(row, dict) and type(row[field.name]) in kinds]
     texts = pa.array([str(row[field.name]) for row in having], STRING)
-    found = from_text(texts, field.type)
+    found = from_text(texts, field.type, unit)
     for row, value in zip(having, found.values.to_pylist(), strict=True):
         if value is not None:
             row[field.name] = value

@@ -53,6 +53,7 @@ import pyarrow.compute as pc
 from millstream.connectors.auction_house import AuctionHouse, Integers
 from millstream.declarations import length
 from millstream.errors import DataError, MillstreamError, did_you_mean, listed
+from millstream.instants import shown
 from millstream.local.sources import Heartbeat
 from millstream.logical.time import TIMESTAMP_TIME
 
@@ -126,7 +127,7 @@ def paced(stream: str, speed: float, **options: Any) -> Iterator[pa.Table | Hear
         due = int(np.searchsorted(times, now))
         if due > first:
             yield table.slice(first, due - first)
-        yield Heartbeat(now - delay)
+        yield Heartbeat(shown(now - delay, TIMESTAMP_TIME))
         first = due
         time.sleep(_TICK)
 

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 from millstream.catalog import Stream
 from millstream.connectors.parts import PART_ROWS, Part, Place, checked
 from millstream.errors import DataError
-from millstream.records import Checked
+from millstream.records import Checked, check_type
 from millstream.types import sql_name
-from millstream.values import to_type
 
 BUFFER_BYTES = 1 << 16  # so that of a column only this much of the file is in memory
 
@@ -31,11 +30,12 @@ def parquet_rows(
     for field, name in zip(fields, names, strict=True):
         found = file.schema_arrow.field(name).type
         try:
-            to_type(pa.array([], found), field.type)
-        except ValueError:
+            check_type(stream, field, found)
+        except DataError as error:
             raise DataError(
                 f'{stream.kind} "{stream.name}": {place.name} has {found} in column "{name}", '
-                f"which is not {sql_name(field.type)}"
+                f"which is not {sql_name(field.type)}",
+                help=error.diagnostic.help,
             ) from None
     row = 1
     for batch in file.iter_batches(PART_ROWS, columns=list(names), use_threads=False):

@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from millstream.catalog import Stream
 from millstream.errors import DataError
 from millstream.local.intake import typed_table
 from millstream.logical.plan import Field
-from millstream.physical.expressions.by_distinct import exact_cast
-from millstream.physical.expressions.casts import cast_kernel
-from millstream.physical.expressions.vector import Vector
+from millstream.moments import TimeUnits, from_text
 from millstream.records import BadRow, Checked, Ints
-from millstream.types import STRING, TIMESTAMP, is_atomic, sql_name
+from millstream.types import STRING, is_atomic, sql_name
 
 PART_ROWS = 65_536  # at most so many rows are typed at once
 
@@ -79,21 +76,13 @@ def check_text(stream: Stream, connector: str) -> None:
             )
 
 
-def from_text(texts: pa.Array, type: pa.DataType) -> Vector:
-    """Texts as CAST reads them."""
-    if type == TIMESTAMP:  # times without a zone are UTC, as these are
-        texts = pc.replace_substring_regex(texts, r"([0-9])Z$", r"\1")
-    kernel = cast_kernel(STRING, type) or exact_cast(STRING, type)
-    return kernel(texts)
-
-
-def read_text(fields: Sequence[Field], part: Part) -> Part:
+def read_text(fields: Sequence[Field], part: Part, units: TimeUnits) -> Part:
     """Columns of bytes in their types; rows with a value that is not of its type are left out."""
     bad = dict(part.bad)
     columns = []
     for index, column in enumerate(fields):
         texts = _decoded(column, part.table.column(index).combine_chunks(), part.lines, bad)
-        found = from_text(texts, column.type)
+        found = from_text(texts, column.type, units.get(column.name))
         failed = [] if found.failed is None else np.flatnonzero(found.failed).tolist()
         for row in failed:
             what = f'{texts[row].as_py()!r} in column "{column.name}"'

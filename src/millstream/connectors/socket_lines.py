@@ -87,7 +87,11 @@ class SocketLines:
         else:
             table = pa.table([pa.array(lines, pa.binary())], names=[fields[0].name])
             numbers = np.arange(number, number + len(lines))
-            yield checked(self._stream, read_text(fields, Part(table, numbers)), self._place)
+            yield checked(
+                self._stream,
+                read_text(fields, Part(table, numbers), self._stream.units),
+                self._place,
+            )
 
     def _lines(self, closed: threading.Event) -> Iterator[list[bytes]]:
         """The lines that came, without their ends; the last one may lack its own."""

@@ -37,7 +37,7 @@ def is_table(data: object) -> bool:
 def typed(stream: Stream, data: object) -> tuple[Records, list[BadRow]]:
     """The rows of a table or of an iterable, as they stand; DataError where it is none."""
     if is_table(data):
-        return typed_table(stream, table_of(data, stream.columns, stream.name))
+        return typed_table(stream, table_of(data, stream.columns, stream.name, stream.units))
     rows = _rows(stream, data)
     if rows and all(map(is_table, rows)):
         parts = [typed(stream, part) for part in rows]
@@ -52,7 +52,7 @@ def all_records(stream: Stream, data: object) -> Records:
     if isinstance(data, list) and data and all(isinstance(part, Checked) for part in data):
         parts = [(part.records, list(part.bad)) for part in data]
         return in_whole(stream, joined([records for records, _ in parts]), _numbered(parts))
-    return records_of(stream, table_of(data, stream.columns, stream.name))
+    return records_of(stream, table_of(data, stream.columns, stream.name, stream.units))
 
 
 def _rows(stream: Stream, data: object) -> list[Any]:
@@ -93,7 +93,8 @@ def typed_table(stream: Stream, table: pa.Table) -> tuple[Records, list[BadRow]]
         return checked_records(stream, table)
     except DataError as error:
         message = _without_stream(error.diagnostic.message, stream)
-        return nothing(stream), [BadRow(n + 1, message) for n in range(table.num_rows)]
+        help = error.diagnostic.help
+        return nothing(stream), [BadRow(n + 1, message, help) for n in range(table.num_rows)]
 
 
 def typed_rows(stream: Stream, rows: list[Any]) -> tuple[Records, list[BadRow]]:
@@ -129,7 +130,7 @@ def _table(stream: Stream, rows: list[Any]) -> pa.Table:
             first = next(n for n, row in enumerate(rows) if isinstance(row, Mapping))
             rows = [*rows]
             rows[first] = {**rows[first], **dict.fromkeys(absent)}
-    return table_of(rows, stream.columns, stream.name)
+    return table_of(rows, stream.columns, stream.name, stream.units)
 
 
 def _without_stream(message: str, stream: Stream) -> str:

@@ -25,13 +25,14 @@ Receive: TypeAlias = Callable[[object], None]
 class ErrorRow:
     """A row that is in no answer: one of a stream that could not be read, or one that could not be
     evaluated. `number` counts the rows of the stream since the query began, where somebody counts;
-    otherwise `row` has the values."""
+    otherwise `row` has the values. `help` says what to do, where that is known."""
 
     query: str
     message: str
     stream: str | None = None
     number: int | None = None
     row: Row | None = None
+    help: str | None = None
 
     def __str__(self) -> str:
         if self.stream is None:
@@ -101,8 +102,9 @@ class ErrorOutput:
         stream: str | None = None,
         number: int | None = None,
         row: Row | None = None,
+        help: str | None = None,
     ) -> None:
-        error = ErrorRow(self._query, message, stream, number, row)
+        error = ErrorRow(self._query, message, stream, number, row, help)
         self.count += 1
         self.kept.append(error)
         if self._receive is not None:

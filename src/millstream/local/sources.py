@@ -17,7 +17,10 @@ from millstream.local.graph import Graph
 from millstream.local.inbox import CAPACITY, Beat, End, Inbox, Inlet, SpooledInlet
 from millstream.local.inputs import Input, QueuedInput
 from millstream.local.intake import Unreadable, is_table, typed
+from millstream.logical.time import TIMESTAMP_TIME
+from millstream.moments import is_number, microseconds, remedy
 from millstream.records import Checked
+from millstream.types import TIMESTAMP
 
 _END = object()
 
@@ -73,7 +76,20 @@ class Audience:
         return any(taken)
 
     def tell_beat(self, instant: object) -> bool:
-        return self.tell(Beat(chronon(instant, self.stream.domain)))
+        return self.tell(Beat(promised(instant, self.stream)))
+
+
+def promised(instant: object, stream: Stream) -> int:
+    """The chronon of a heartbeat. On TIMESTAMP time a number counts what it counts in the stream's
+    rows."""
+    if is_number(instant) and stream.domain == TIMESTAMP_TIME:
+        if stream.unit is None:
+            raise QueryError(
+                f"{instant!r} is not an instant of TIMESTAMP time",
+                help=remedy(TIMESTAMP, is_time=bool(stream.time)),
+            )
+        return microseconds(instant, stream.unit)
+    return chronon(instant, stream.domain)
 
 
 class Feed:

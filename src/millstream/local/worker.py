@@ -271,7 +271,7 @@ class Worker:
         records = arrival.records
         for row in sorted(arrival.bad, key=lambda row: row.number):
             number = input.received + row.number
-            self.errors.add(row.message, stream=input.stream.name, number=number)
+            self.errors.add(row.message, stream=input.stream.name, number=number, help=row.help)
             input.bad += 1
             if self._policy.stop_on_error:
                 self._over = True
@@ -369,7 +369,7 @@ def _frontier(input: Input) -> int:
 
 
 def _error(row: ErrorRow) -> QueryError:
-    return QueryError(str(row))
+    return QueryError(str(row), help=row.help)
 
 
 def _reason(error: BaseException) -> str:

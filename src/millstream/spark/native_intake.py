@@ -46,7 +46,7 @@ def _faults_of_time(stream: Stream) -> list[tuple[str, str]]:
     of = f'the time in column "{name}" is too'
     faults = [
         (f"{column} IS NULL", text(f'the time column "{name}" is NULL')),
-        (f"{column} > {_instant(stream, FARTHEST + 1)}", text(f"{of} large")),
+        (f"{column} > {_instant(stream, FARTHEST)}", text(f"{of} large")),
         (f"{column} < {_instant(stream, -FARTHEST)}", text(f"{of} small")),
     ]
     if stream.lifetime is Lifetime.INTERVAL:

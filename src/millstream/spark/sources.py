@@ -65,6 +65,12 @@ def leaf_of(plan: Plan, stream: Stream) -> NativeLeaf | None:
 def _loaded(reader: Any, stream: Stream) -> DataFrame:
     connector = stream.connector
     assert connector is not None
+    if stream.unit is not None:
+        raise QueryError(
+            f'stream "{stream.name}": connector "{connector.name.text}" gives TIMESTAMPs, which '
+            "have their own unit",
+            help=f'leave UNIT out, or declare "{stream.time[0]}" as BIGINT if it is a number there',
+        )
     for name, value in connector.options:
         if name not in _OURS:
             reader = reader.option(_option(name), value)

@@ -20,11 +20,11 @@ import pyarrow as pa
 from millstream import types
 from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
-from millstream.connectors.parts import from_text
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 from millstream.errors import QueryError, one_of
 from millstream.logical.plan import Field
+from millstream.moments import from_text
 
 _PATIENCE = 5.0  # seconds to wait for others who write
 
