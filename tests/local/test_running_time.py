@@ -193,7 +193,7 @@ def test_a_stream_with_the_time_of_arrival_holds_no_other_back() -> None:
     text = "SELECT x FROM a UNION ALL SELECT x FROM b EMIT CHANGES"
     with session.sql(text).start(seen):
         feed.send([{"ts": datetime.datetime(1970, 1, 1, 0, 0, 0, 500), "x": 1}])
-        feed.heartbeat(600)
+        feed.heartbeat(datetime.datetime(1970, 1, 1, microsecond=600))
         seen.await_rows(2)
         assert microseconds([seen.batches[-1].frontier]) == [600]
 

@@ -3,9 +3,11 @@ in started queries, which go on after a restart whatever became of Spark's own l
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -351,3 +353,19 @@ def test_sources_that_cannot_be_read(source: str, message: str) -> None:
     session.sql(f"CREATE STREAM S (t BIGINT, k BIGINT, v BIGINT) SOURCE {source} ORDERED BY t")
     with pytest.raises(ms.QueryError, match=message):
         session.sql(TEXT).start().wait(60)
+
+
+def test_files_in_another_order_than_their_rows_are_warned_of(tmp_path: Path) -> None:
+    for number in range(4):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(rows(number * ROWS, ROWS), path)
+        os.utime(path, (1_000_000 - number, 1_000_000 - number))
+    query = streaming(tmp_path).sql(TEXT)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        running = query.start("noop", trigger="available_now")
+        running.wait(120)
+    told = [str(each.message) for each in caught if each.category is ms.MillstreamWarning]
+    assert len(told) == 1
+    assert '200 of the first 400 rows of stream "S" were late' in told[0]
+    assert running.progress.late == 600

@@ -10,6 +10,7 @@ import errno
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from traceback import extract_tb
@@ -17,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, MillstreamWarning
 
 _EXAMPLES = """\
 \b
@@ -217,6 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed by whoever started us
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    warnings.showwarning = _show_warning
     sys.exit(run_command(arguments))
 
 
@@ -272,6 +274,12 @@ def _internal(error: Exception) -> int:
     reason = " ".join(str(error).split())
     _tell(f"error: millstream failed at {where}: {type(error).__name__}: {reason}")
     return 3
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """What running queries warn of, as a sentence; the others are for those who write programs."""
+    if issubclass(category, MillstreamWarning):
+        _tell(str(message))
 
 
 def _tell(message: str) -> None:

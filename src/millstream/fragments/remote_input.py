@@ -150,14 +150,15 @@ class RemoteInput(Input):
 
     def learn(self, frontier: int, intakes: Iterable[Intake]) -> None:
         """What became of the batch, before that is kept for ever."""
-        self.frontier = frontier
         for intake in intakes:
             self._intakes.append(intake)
-            late = sum(map(len, intake.late))
+            late = intake.late
+            for records in late:
+                self.note_late(records)
             self.received += intake.received
             self.bad += len(intake.refused)
-            self.late += late
-            self.admitted += intake.received - len(intake.refused) - late
+            self.admitted += intake.received - len(intake.refused) - sum(map(len, late))
+        self.frontier = frontier
 
     def let_go(self) -> None:
         """The answers are where they belong."""

@@ -51,6 +51,9 @@ class Input(ABC):
         self.received = 0  # rows, with those that are late or cannot be read
         self.admitted = 0  # rows that went into the query
         self.late = 0
+        self.behind = (
+            0  # by how much rows came behind the latest, at most, as far as they were late
+        )
         self.bad = 0
         self.ended = False
         self.heard = 0  # when something came last, by the stopwatch
@@ -106,7 +109,7 @@ class Input(ABC):
 
     def save(self) -> State:
         """How far the stream has been read."""
-        names = ("frontier", "received", "admitted", "late", "bad", "ended")
+        names = ("frontier", "received", "admitted", "late", "behind", "bad", "ended")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: State) -> None:
@@ -127,7 +130,15 @@ class Input(ABC):
         if not len(records) or records.start[0] >= self.frontier:
             return records, None
         first = int(np.searchsorted(records.start, self.frontier))
+        self.note_late(records.slice(0, first))
         return records.slice(first, len(records)), records.slice(0, first)
+
+    def note_late(self, records: Records) -> None:
+        """Count rows that start before what is final already."""
+        if len(records):
+            self.late += len(records)
+            distance = self.frontier - int(records.start.min()) + self.stream.delay
+            self.behind = max(self.behind, distance)
 
     def released(self, records: Records) -> Records:
         """The rows that go on now, of those that came and those that are held."""

@@ -18,6 +18,7 @@ from millstream.local.graph import Graph
 from millstream.local.inbox import Arrival, Inbox
 from millstream.local.inputs import BoundedInput, Input
 from millstream.local.intake import nothing
+from millstream.local.lateness import LateWarnings
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput
 from millstream.local.tables import TableInput
 from millstream.physical.batch import NEVER, Batch
@@ -61,6 +62,7 @@ class Worker:
         self.delivery = delivery
         self.late = late
         self.errors = errors
+        self._late_warnings = LateWarnings(query)
         self.working = threading.RLock()  # held while the operators change
         self.moved = threading.Condition()  # the frontier moved, or all is over
         self.done = threading.Event()
@@ -118,6 +120,7 @@ class Worker:
             self._resume()
             while not self._over and (ready := self._await()) is not None:
                 self._round(ready)
+            self._late_warnings.check(self.inputs, least=1)
         except BaseException as error:  # also an exit: whoever waits must hear of it
             self._fail(error)
         self.part()
@@ -218,6 +221,7 @@ class Worker:
         self.graph.end_round()
         for input in self.inputs:
             input.report(self.late, self.errors)
+        self._late_warnings.check(self.inputs)
         self._check_errors(before)
 
     def _check_errors(self, before: int) -> None:
@@ -253,7 +257,6 @@ class Worker:
         if self._policy.has_late:
             records, late = input.split_late(records)
             if late is not None:
-                input.late += len(late)
                 self.late.add(input.stream, late)
         if arrival.end is not None and arrival.end.failure is not None:
             self._source_failed(input, arrival.end.failure)
