@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from traceback import extract_tb
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -276,7 +276,14 @@ def _internal(error: Exception) -> int:
     return 3
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any) -> None:
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """What running queries warn of, as a sentence; the others are for those who write programs."""
     if issubclass(category, MillstreamWarning):
         _tell(str(message))
