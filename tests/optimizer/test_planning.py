@@ -200,3 +200,55 @@ def test_distinct_rows_of_a_join_that_gives_none() -> None:
 @given(st.binary(min_size=160, max_size=160), st.binary(min_size=200, max_size=200))
 def test_random_plans_are_planned_right(case: bytes, trial: bytes) -> None:
     Expected(*case_of(Tape(case))).check(PlannedTrial(Tape(trial)))
+
+
+# --- many inputs ----------------------------------------------------------------------------------
+
+
+def chain_of(count: int, windows: str = "") -> str:
+    """A join of many in which the inputs that a condition links stand far apart in FROM."""
+    order = [*range(0, count, 2), *range(1, count, 2)]
+    inputs = ", ".join(f"t{i}{windows}" for i in order)
+    links = " AND ".join(f"t{i}.a{i} = t{i + 1}.b{i + 1}" for i in range(count - 1))
+    return f"SELECT t0.b0 AS x FROM {inputs} WHERE {links}"
+
+
+def products(plan: Plan) -> int:
+    return sum(isinstance(node, Join) and node.condition is None for node in plan.walk())
+
+
+@pytest.mark.parametrize("count", [20, 40])
+def test_many_tables_are_joined_without_products(count: int) -> None:
+    """Ten rows in each: the product of the first half would have 10^10 and more."""
+    session = ms.Session(engine="local")
+    for i in range(count):
+        session.sql(f"CREATE TABLE t{i} (a{i} BIGINT, b{i} BIGINT)")
+        rows = ", ".join(f"({j}, {j})" for j in range(10))
+        session.sql(f"INSERT INTO t{i} VALUES {rows}")
+    asked = session.sql(chain_of(count)).run()
+    assert sorted(asked["x"].to_pylist()) == list(range(10))
+
+
+@pytest.mark.parametrize("count", [12, 20])
+@pytest.mark.parametrize("known", [True, False])
+def test_many_streams_are_joined_without_products(count: int, known: bool) -> None:
+    session = ms.Session(engine="local")
+    for i in range(count):
+        session.sql(
+            f"CREATE STREAM t{i} (t{i} BIGINT, a{i} BIGINT, b{i} BIGINT) SOURCE memory('t{i}') "
+            f"ORDERED BY t{i}" + (" WITH (rate = 10)" if known else "")
+        )
+    query = query_of(session, chain_of(count, " WINDOW(RANGE 100)"))
+    assert products(query.plan) > 0
+    assert products(query.optimized_plan) == 0
+
+
+def test_joins_over_values_that_never_come_twice_are_planned() -> None:
+    """Their estimated selectivity is zero, also that of each step of a join of many."""
+    session = ms.Session(engine="local")
+    rows = [{"t": i, "a": i, "b": i + 1} for i in range(10)]
+    for name in "ABCD":
+        session.stream(name, rows, time="t")
+    windowed = ", ".join(f"{name} WINDOW(RANGE 100) {name}" for name in "ABCD")
+    sql = f"SELECT A.a FROM {windowed} WHERE A.a = B.b AND B.a = C.b AND C.a = D.b"
+    assert query_of(session, sql).run()["a"].to_pylist() == [3, 4, 5, 6, 7, 8, 9]

@@ -56,6 +56,14 @@ class Equality:
             return 1.0
         return min(values) / prod(values) if isfinite(max(values)) else 0.0
 
+    def between(self, left: int, right: int) -> float:
+        """The share of all pairs of the rows of two sets that are equal, given that the rows of
+        each set are: σ(L ∪ R) / (σ(L)·σ(R)) = 1 / max(min v_L, min v_R)."""
+        if not (self.inputs & left and self.inputs & right):
+            return 1.0
+        fewest = (min(n for port, n in self.distinct if m >> port & 1) for m in (left, right))
+        return 1.0 / max(fewest)
+
 
 @dataclass(frozen=True)
 class Predicate:
@@ -83,9 +91,11 @@ class JoinGraph:
         return share * prod(p.selectivity for p in self.predicates if not p.inputs & ~inputs)
 
     def between(self, left: int, right: int) -> float:
-        """The share of all pairs of the rows of two sets that go together."""
-        whole, parts = self.selectivity(left | right), [self.selectivity(m) for m in (left, right)]
-        return whole / prod(parts) if whole else 0.0
+        """The share of all pairs of the rows of two sets that go together. It is computed from the
+        conditions between the sets alone: the selectivities of large sets leave the range of a
+        double."""
+        equal = (e.between(left, right) for e in self.equalities)
+        return prod(equal) * prod(p.selectivity for p in self.tested(left, right))
 
     def keyed(self, left: int, right: int) -> bool:
         """Whether rows of one set find those of the other by a key."""

@@ -31,15 +31,18 @@ from millstream.physical.operators.multi_join import MultiJoin
 Arrange: TypeAlias = Callable[[MultiJoin], MultiJoin]
 
 
-def multi_way(plan: PhysicalPlan, arrange: Arrange = lambda join: join) -> PhysicalPlan:
+def multi_way(
+    plan: PhysicalPlan, arrange: Arrange = lambda join: join, most: int | None = None
+) -> PhysicalPlan:
     """The plan with each tree of binary joins as one join, with the orders that `arrange` gives it.
-    What is shared stays shared: a join with several consumers is not taken into another one."""
-    return _Rewriter(plan, arrange).node(plan)
+    What is shared stays shared: a join with several consumers is not taken into another one. The
+    topmost joins of a tree with more than `most` inputs stay binary."""
+    return _Rewriter(plan, arrange, most).node(plan)
 
 
 class _Rewriter:
-    def __init__(self, plan: PhysicalPlan, arrange: Arrange) -> None:
-        self._arrange = arrange
+    def __init__(self, plan: PhysicalPlan, arrange: Arrange, most: int | None) -> None:
+        self._arrange, self._most = arrange, most
         self._done: dict[int, PhysicalPlan] = {}
         self._consumers: Counter[int] = Counter()
         self._count(plan)
@@ -61,7 +64,7 @@ class _Rewriter:
     def _joined(self, join: Join) -> PhysicalPlan | None:
         tree = list(self._tree(join, not any(map(can_fail, conjuncts(join.condition)))))
         leaves = [leaf for each in tree for leaf in each.leaves]
-        if len(leaves) < 3:
+        if len(leaves) < 3 or (self._most is not None and len(leaves) > self._most):
             return None
         sources = tuple(self.node(leaf) for leaf, _ in leaves)
         areas = tuple(area for _, area in leaves)

@@ -14,6 +14,7 @@ from millstream.errors import QueryError
 from millstream.logical.plan import Plan
 from millstream.logical.text import plan_text
 from millstream.optimizer.facts.sharing import Consumers, Nodes
+from millstream.optimizer.rules.connect_joins import connect_joins
 from millstream.optimizer.rules.drop_distincts import drop_distincts
 from millstream.optimizer.rules.drop_windows import drop_windows
 from millstream.optimizer.rules.fold_constants import fold_constants
@@ -33,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     simplify_outer_joins,  # before filters leave the joins that they simplify
     push_granularities,
     push_filters,
+    connect_joins,  # when conditions are in the joins that they link
     look_up_constants,  # when filters are below windows
     spread_emptiness,
     drop_windows,

@@ -109,7 +109,9 @@ def _way(
             there = inputs[step.port].present
             before = product(class_selectivity(c, inputs, bound) for c in node.classes)
             after = product(class_selectivity(c, inputs, [*bound, step.port]) for c in node.classes)
-            met = partial * there * (after / before if step.shared else 1.0)
+            # Values that never come twice never meet: both shares are 0.
+            equal = after / before if after else 0.0
+            met = partial * there * (equal if step.shared else 1.0)
             pairs: Work = {Primitive.PROBE: partial, Primitive.CANDIDATE: met, Primitive.PAIR: met}
             partial = met
             work = together(work, pairs)

@@ -19,6 +19,7 @@ from millstream.optimizer.cost.characteristics import Characteristics
 from millstream.optimizer.cost.model import Model, joined_columns
 from millstream.optimizer.cost.selectivity import facts_of_value, selectivity
 from millstream.optimizer.join_graph import Equality, Input, JoinGraph, Predicate, mask_of
+from millstream.optimizer.join_orders.greedy import good_tree
 from millstream.optimizer.join_orders.inner_joins import InnerJoins, inner_joins
 from millstream.optimizer.join_orders.known import Known, weights
 from millstream.optimizer.join_orders.search import cheapest
@@ -31,7 +32,7 @@ from millstream.physical.areas.area import Probing
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.multi_join import MultiJoin
 
-MOST = 10  # inputs: of more, the joins stay as they are written
+MOST = 10  # inputs that are searched exactly
 WORTH = 0.9  # of the cost: estimates are not better than that
 
 
@@ -70,13 +71,12 @@ class _Reordering:
         return plan.with_inputs(*inputs)
 
     def _ordered(self, plan: Plan, joins: InnerJoins) -> Plan:
-        within = replace(joins, inputs=tuple(self.node(input) for input in joins.inputs))
+        within = joins.with_inputs(map(self.node, joins.inputs))
         # Inputs keep their columns, so that trees over them are trees over the others too.
         same = all(map(operator.is_, within.inputs, joins.inputs))
         written = plan if same else self._with_inputs(plan)
-        if len(joins.inputs) > MOST:
-            return written
-        found = cheapest(within.graph(self._known), weights(self._constants))
+        search = cheapest if len(joins.inputs) <= MOST else good_tree
+        found = search(within.graph(self._known), weights(self._constants))
         ordered = optimize(within.plan(found.tree))
         return ordered if self._cost(ordered) < WORTH * self._cost(written) else written
 
@@ -91,9 +91,9 @@ class _Reordering:
 def joins_of_many(
     plan: PhysicalPlan, statistics: Statistics, constants: Constants | None = None
 ) -> PhysicalPlan:
-    """The plan with trees of two-way joins as joins of many, each with its best orders, if that
-    costs less."""
-    together = multi_way(plan, lambda join: _in_best_orders(join, statistics))
+    """The plan with trees of two-way joins as joins of up to `MOST`, each with its best orders, if
+    that costs less."""
+    together = multi_way(plan, lambda join: _in_best_orders(join, statistics), MOST)
     if together is plan:
         return plan
     costs = [estimate(each, statistics, constants).cost for each in (together, plan)]
@@ -101,8 +101,6 @@ def joins_of_many(
 
 
 def _in_best_orders(join: MultiJoin, statistics: Statistics) -> MultiJoin:
-    if len(join.sources) > MOST:
-        return join
     return replace(join, orders=best_orders(_as_model(join, statistics)).orders)
 
 

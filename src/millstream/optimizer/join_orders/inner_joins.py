@@ -13,8 +13,8 @@ It is worse where the cost it goes by is far from true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -56,16 +56,23 @@ class Estimates(Protocol):
 
 @dataclass(frozen=True)
 class InnerJoins:
-    """The inputs of a tree of inner joins from left to right, all parts of its conditions, and the
-    columns that it gives."""
+    """The inputs of a tree of inner joins from left to right, all parts of its conditions, the
+    columns that it gives, and the tree as it is written: `products` of its joins have no
+    condition."""
 
     inputs: tuple[Plan, ...]
     conditions: tuple[Expression, ...]
     schema: Schema
+    written: Tree
+    products: int
 
     @cached_property
     def _places(self) -> dict[tuple[str, str], int]:
         return {field.key: i for i, input in enumerate(self.inputs) for field in input.schema}
+
+    def with_inputs(self, inputs: Iterable[Plan]) -> InnerJoins:
+        """Over other inputs with the same columns."""
+        return replace(self, inputs=tuple(inputs))
 
     def reads(self, condition: Expression) -> int:
         columns = (part.key for part in walk(condition) if isinstance(part, Column))
@@ -169,31 +176,40 @@ def _equality(left: Expression, right: Expression, null_matches: bool) -> Expres
     return Call("<=>" if null_matches else "=", (left, right), types.BOOLEAN)
 
 
-def inner_joins(plan: Plan) -> InnerJoins | None:
-    """The tree of inner joins that a plan is, unless its conditions forbid another order."""
+def inner_joins(
+    plan: Plan, is_input: Callable[[Plan], bool] = lambda node: False
+) -> InnerJoins | None:
+    """The tree of inner joins that a plan is, unless its conditions forbid another order. Joins
+    below the topmost one for which `is_input` holds stay whole."""
     if not isinstance(plan, Join):
         return None
     inputs: list[Plan] = []
     conditions: list[Expression] = []
-    _take_apart(plan, inputs, conditions)
+
+    products = 0
+
+    def take_apart(part: Plan) -> Tree:
+        nonlocal products
+        match part:
+            case Join(kind=JoinKind.INNER) if part is plan or not is_input(part):
+                sides = take_apart(part.left), take_apart(part.right)
+                conditions.extend(conjuncts(part.condition))
+                products += part.condition is None
+                return sides
+            case Filter() if _is_joined(part) and not is_input(part):
+                tree = take_apart(part.input)
+                conditions.extend(conjuncts(part.predicate))
+                return tree
+            case Map() if _is_joined(part) and not is_input(part):
+                return take_apart(part.input)
+        inputs.append(part)
+        return len(inputs) - 1
+
+    written = take_apart(plan)
     if any(map(can_fail, conditions)):
         return None
-    return InnerJoins(tuple(inputs), tuple(dict.fromkeys(conditions)), plan.schema)
-
-
-def _take_apart(plan: Plan, inputs: list[Plan], conditions: list[Expression]) -> None:
-    match plan:
-        case Join(kind=JoinKind.INNER):
-            for side in plan.inputs:
-                _take_apart(side, inputs, conditions)
-            conditions += conjuncts(plan.condition)
-        case Filter() if _is_joined(plan):
-            _take_apart(plan.input, inputs, conditions)
-            conditions += conjuncts(plan.predicate)
-        case Map() if _is_joined(plan):
-            _take_apart(plan.input, inputs, conditions)
-        case _:
-            inputs.append(plan)
+    parts = tuple(dict.fromkeys(conditions))
+    return InnerJoins(tuple(inputs), parts, plan.schema, written, products)
 
 
 def _is_joined(plan: Plan) -> bool:
