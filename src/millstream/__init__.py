@@ -11,8 +11,10 @@ from millstream.errors import (
     DataError,
     MillstreamError,
     MillstreamWarning,
+    OverloadWarning,
     ParseError,
     QueryError,
+    RowErrorWarning,
 )
 
 if TYPE_CHECKING:
@@ -34,9 +36,11 @@ __all__ = [
     "Heartbeat",
     "MillstreamError",
     "MillstreamWarning",
+    "OverloadWarning",
     "ParseError",
     "Query",
     "QueryError",
+    "RowErrorWarning",
     "Running",
     "Session",
     "TableHandle",

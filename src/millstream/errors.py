@@ -16,7 +16,9 @@ help: did you mean "price"?
 from __future__ import annotations
 
 import difflib
+import sys
 import unicodedata
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +48,14 @@ class Diagnostic:
 
 class MillstreamWarning(UserWarning):
     """Something in a query that its author should know, such as state that grows for ever."""
+
+
+class RowErrorWarning(MillstreamWarning):
+    """Rows could not be read or evaluated, so they are in no answer."""
+
+
+class OverloadWarning(MillstreamWarning):
+    """A query falls behind its streams, or cannot shed rows though it may."""
 
 
 class MillstreamError(Exception):
@@ -107,6 +117,18 @@ def render(diagnostic: Diagnostic, text: str | None = None, file: str | None = N
     if diagnostic.help is not None:
         lines.append(f"help: {diagnostic.help}")
     return "\n".join(lines)
+
+
+def warn_caller(message: str, category: type[MillstreamWarning], help: str | None = None) -> None:
+    """Warn at the line of the program that called into this package, wherever that was."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    text = render(Diagnostic(message, help=help, severity="warning"))
+    warnings.warn(text, category, stacklevel=level)
+
+
+_PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 def _excerpt(span: Span, text: str, file: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.errors import QueryError
+from millstream.errors import OverloadWarning, QueryError, listed, warn_caller
 from millstream.optimizer.cost import Estimates, estimate, known_constants
 from millstream.optimizer.shedding.queries import Demand, demand, selectivities, with_drops
 from millstream.origins import sources_of
@@ -29,12 +29,12 @@ def estimates_of(query: Query) -> Estimates:
 def what_is_too_much(query: Query) -> Iterator[str]:
     """What the explanation of a query says that cannot keep up with its streams."""
     wanted = _demand(query)
-    if wanted is None or not wanted.shares:
+    if wanted is None or wanted.fits:
         return
     there = query._session.processors
     needs = f"it needs {wanted.processors:.2g} processors, and there are {there:g}"
     if not _may_shed(query, wanted):
-        yield f"{needs}: it cannot be started"
+        yield f"{needs}: it cannot be started{_unnumbered(query)}"
     else:
         kept = (f'{share:.1%} of "{name}"' for name, share in wanted.shares.items())
         yield f"{needs}: when started it keeps {', '.join(kept)}"
@@ -44,18 +44,21 @@ def shares_kept(query: Query) -> Mapping[str, float]:
     """What is kept of each stream when the query is started, if not all; a query that is too much
     is refused unless it or the session lets rows be dropped."""
     wanted = _demand(query)
-    if wanted is None or not wanted.shares:
+    if wanted is None:
+        _warn_of_unknown(query)
+        return {}
+    if wanted.fits:
         return {}
     if not _may_shed(query, wanted):
         there = f"; there are {query._session.processors:g}"
-        if 0 < query.shed < 1:
+        if 0 < query.shed < 1 and wanted.shares:
             lost = 1 - min(wanted.shares.values())
             there += f", and SHED lets {query.shed:.0%} of a stream go, not {lost:.0%}"
         elif query.shed:
             there = f", and {wanted.least:.2g} whatever is dropped{there}"
         raise QueryError(
             f'query "{query.name}" needs {wanted.processors:.2g} processors at the rates that '
-            f"its streams declare{there}",
+            f"its streams declare{there}{_unnumbered(query)}",
             help="let rows be dropped with SHED or Session(shed=True), or give it more with "
             "Session(processors=…)",
         )
@@ -71,10 +74,34 @@ def _demand(query: Query) -> Demand | None:
     if unknown or query.plan.domain.microseconds is None:
         return None
     known, processors = origins.statistics(query.plan), query._session.processors
-    return demand(query.physical_plan, known, names, processors, known_constants())
+    numbered = [name for name in names if origins.stream(name).numbered]
+    return demand(query.physical_plan, known, numbered, processors, known_constants())
+
+
+def _unnumbered(query: Query) -> str:
+    """Which streams cannot be shed, if rows may be dropped."""
+    stream = query._session._origins.stream
+    names = [name for name in sorted(sources_of(query.plan)) if not stream(name).numbered]
+    if not names or not query.shed:
+        return ""
+    return f"; rows of {listed(names)} have no numbers, so none of them can be dropped"
+
+
+def _warn_of_unknown(query: Query) -> None:
+    """Rows may be dropped, and nobody can tell how many."""
+    if not query.shed:
+        return
+    stream = query._session._origins.stream
+    names = [name for name in sorted(sources_of(query.plan)) if stream(name).rate is None]
+    why, help = "its time has no unit", "declare the UNIT of the time of its streams"
+    if names:
+        why = f"no rate of {listed(names)} is declared"
+        help = "declare how many rows come per second: WITH (rate = …)"
+    message = f'query "{query.name}" may drop rows and drops none, because {why}'
+    warn_caller(message, OverloadWarning, help)
 
 
 def _may_shed(query: Query, wanted: Demand) -> bool:
     """Whether what must be dropped is no more than what may be, and enough."""
     is_enough = wanted.least <= 1.01 * query._session.processors
-    return is_enough and min(wanted.shares.values()) >= 1 - query.shed
+    return is_enough and min(wanted.shares.values(), default=1.0) >= 1 - query.shed

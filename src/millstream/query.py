@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millstream import reference_answers
 from millstream.catalog import Connector, RegisteredQuery
-from millstream.errors import Diagnostic, QueryError
+from millstream.errors import Diagnostic, QueryError, RowErrorWarning, warn_caller
 from millstream.instants import chronon
 from millstream.logical.analysis import given_anew
 from millstream.logical.elements import Row, row_key
@@ -63,6 +63,7 @@ class Query:
         self._seed = secrets.randbits(64)
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[tuple[object, ...], str]] = []
+        self._told_errors = 0  # how many were warned of
 
     @property
     def name(self) -> str:
@@ -402,3 +403,14 @@ class Query:
         if self.errors and self._session.on_error == "stop":
             row, message = self.errors[0]
             raise QueryError(f'query "{self.name}" failed on row {row}: {message}')
+        if self.errors:
+            self._warn_of_errors(*self.errors[0])
+
+    def _warn_of_errors(self, row: Row, message: str) -> None:
+        """Once, however often the query is asked, unless there are more."""
+        from millstream.local.outputs import unusable
+
+        if len(self.errors) > self._told_errors:
+            self._told_errors = len(self.errors)
+            told = unusable(self.name, len(self.errors), f"{message} in row {row}")
+            warn_caller(told, RowErrorWarning, "query.errors has all of them")

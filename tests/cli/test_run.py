@@ -153,10 +153,30 @@ def test_a_checkpoint(folder: Path, capsys: Captured) -> None:
 
 def test_rows_that_cannot_be_evaluated_are_told(folder: Path, capsys: Captured) -> None:
     text = STREAM + "SELECT 10 / (value - 9) AS x FROM Reading;"
-    assert local(write(folder, text)) == 0
+    assert local(write(folder, text)) == 1
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 3
-    assert err.startswith('warning: query "query_1" could not use 1 row: ')
+    (line,) = err.splitlines()
+    assert line.startswith('warning: query "query_1" could not use 1 row: division by zero in row ')
+
+
+@pytest.mark.parametrize("kind", ["live", "view", "pull", "readable"])
+def test_rows_that_cannot_be_used_end_a_run_with_1(
+    folder: Path, capsys: Captured, kind: str
+) -> None:
+    text = {
+        "live": "SELECT sensor + 1 AS x FROM Reading;",
+        "view": "CREATE MATERIALIZED VIEW v AS SELECT sensor + 1 AS x FROM Reading;",
+        "pull": "CREATE TABLE t (x STRING); INSERT INTO t VALUES ('a'); SELECT x + 1 AS y FROM t;",
+        "readable": "SELECT sensor FROM Reading;",
+    }[kind]
+    more = ["--checkpoint", "state"] if kind in ("live", "readable") else []
+    file = write(folder, STREAM + text)
+    if kind == "readable":
+        Path("readings.csv").write_text("t,sensor,value\nsoon,a,1\n")
+    assert local(*more, file) == 1
+    warned = [line for line in capsys.readouterr().err.splitlines() if "could not use" in line]
+    assert len(warned) == 1
 
 
 def test_the_reference_does_not_run_live(folder: Path, capsys: Captured) -> None:

@@ -103,6 +103,13 @@ def test_long_answers_are_cut(tmp_path: Path) -> None:
     ]
 
 
+def test_rows_that_cannot_be_evaluated_are_told(tmp_path: Path) -> None:
+    out, err = piped(tmp_path, STREAM + "SELECT sensor + 1 AS x FROM Reading;\n")
+    assert "(0 rows)" in out
+    (line,) = err.splitlines()
+    assert line.startswith('warning: query "query_1" could not use ')
+
+
 def test_background_queries(tmp_path: Path) -> None:
     """INSERT INTO runs beside what one types, and ends with the shell."""
     out, err = piped(

@@ -48,6 +48,14 @@ class HandClock(Clock):
             assert time.monotonic() < deadline, "nobody sleeps"
             time.sleep(0.001)
 
+    def pass_in_silence(self, microseconds: int) -> None:
+        """Move once somebody sleeps by this clock: what happened before is over."""
+        deadline = time.monotonic() + SOON
+        while not self._waiting:
+            assert time.monotonic() < deadline, "nobody sleeps"
+            time.sleep(0.001)
+        self.move(microseconds)
+
     def move(self, microseconds: int) -> None:
         self._now += microseconds
         for condition in list(self._waiting):

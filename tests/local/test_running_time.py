@@ -251,20 +251,6 @@ def test_where_all_sources_are_idle_the_furthest_one_counts() -> None:
         seen.await_frontier(50)
 
 
-def test_an_idle_source_alone_stays_where_it_is() -> None:
-    session, clock = live_session()
-    session.stream("A", [bid(5)], time="t", unit="seconds")
-    b = bid_feed(session, "B", unit="seconds", idle="5 seconds")
-    seen = Seen()
-    with session.sql(BOTH).start(seen) as running:
-        b.send(bid(20))
-        seen.await_frontier(20)
-        clock.move(50_000_000)
-        b.send(bid(21))
-        seen.await_frontier(21)
-        assert running.progress.late == 0
-
-
 def test_a_query_sleeps_while_its_only_source_is_idle() -> None:
     session, clock = live_session()
     feed = bid_feed(session, unit="seconds", idle="5 seconds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,56 @@ def test_a_checkpoint_goes_on(folder: Path, tmp_path: Path) -> None:
     assert not answer(query_of(less), checkpoint=place)
     with pytest.raises(ms.MillstreamError, match="the checkpoint belongs to another query"):
         query_of(session(folder, 10, shed=True)).start(checkpoint=place, trigger="available_now")
+
+
+def test_shedding_without_rates_is_warned_of(folder: Path) -> None:
+    """Nothing is dropped, so whoever allows it should know."""
+    made = ms.Session(engine="local", processors=1e-9, shed=True)
+    made.sql(
+        f"CREATE STREAM A (t BIGINT, k INT, n INT) SOURCE json('{folder / 'A'}') "
+        "ORDERED BY t UNIT MICROSECONDS"
+    )
+    made.sql(
+        f"CREATE STREAM B (t BIGINT, k INT, n INT) SOURCE json('{folder / 'B'}') "
+        "ORDERED BY t UNIT MICROSECONDS WITH (rate = 10)"
+    )
+    with pytest.warns(ms.OverloadWarning) as caught:
+        answer(query_of(made).named("q"))
+    assert str(caught[0].message) == (
+        'warning: query "q" may drop rows and drops none, because no rate of "A" is declared\n'
+        "help: declare how many rows come per second: WITH (rate = …)"
+    )
+
+
+def test_shedding_without_a_unit_is_warned_of(folder: Path) -> None:
+    made = ms.Session(engine="local", shed=True)
+    made.sql(
+        f"CREATE STREAM A (t BIGINT, k INT, n INT) SOURCE json('{folder / 'A'}') "
+        "ORDERED BY t WITH (rate = 10)"
+    )
+    with pytest.warns(ms.OverloadWarning, match="because its time has no unit\n"):
+        made.sql("SELECT n FROM A").start(trigger="available_now").wait(60)
+
+
+def test_streams_without_numbers_are_not_dropped(folder: Path) -> None:
+    """Those that Spark reads: a feed beside them is dropped in their place."""
+    made = ms.Session(engine="spark", processors=1, shed=True)
+    made.sql(
+        f"CREATE STREAM A (t BIGINT, k INT, n INT) SOURCE parquet('{folder}') "
+        "ORDERED BY t UNIT MICROSECONDS WITH (rate = 10000, distinct(k) = 7)"
+    )
+    made.feed("B", {"t": "BIGINT", "k": "INT", "n": "INT"}, time="t", unit="microseconds")
+    feed = replace(made._origins.stream("B"), rate=10_000.0, distinct=(("k", 7.0),))
+    made.catalog._streams["b"] = feed
+    join = query_of(made)
+    assert list(shares_kept(join)) == ["B"]
+    assert ": when started it keeps " in join.explain(costs=True).splitlines()[-1]
+    alone = made.sql("SELECT n FROM A WHERE n > 3").named("alone")
+    made._processors = 1e-9
+    told = '; rows of "A" have no numbers, so none of them can be dropped'
+    assert alone.explain(costs=True).endswith(f"it cannot be started{told}")
+    with pytest.raises(QueryError, match=told):
+        alone.start(trigger="available_now")
 
 
 # --- drops ----------------------------------------------------------------------------------------

@@ -77,6 +77,26 @@ def warnings_told() -> Iterator[None]:
                     print(warning.message, file=sys.stderr)
 
 
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """What queries warn of while they run goes to stderr as it comes: without the place in our
+    code, and without help for programs."""
+    from millstream.errors import MillstreamWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", MillstreamWarning)
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, MillstreamWarning):
+                print(str(message).partition("\nhelp: ")[0], file=sys.stderr)
+            else:
+                others(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
 def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, list[Any]]:
     """A session in which the statements of a file stand, and what each of them gave."""
     text, name = statements_in(file)

@@ -17,10 +17,11 @@ from millstream.cli.liveness import is_live
 from millstream.cli.mailbox import Mailbox
 from millstream.cli.output import Output, default_format
 from millstream.cli.progress import progress
-from millstream.cli.reading import bound
+from millstream.cli.reading import bound, warnings_as_lines
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import any_live, await_views, start_views
 from millstream.instants import chronon, shown
+from millstream.local.outputs import unusable
 from millstream.pulls import PullQuery
 from millstream.query import Query
 
@@ -38,10 +39,28 @@ def run(
     until: str | None,
     checkpoint: str | None,
     parameters: Iterable[str],
-) -> None:
+) -> int:
     """The whole file is bound first: a mistake in its last statement is told before the first
-    query runs. Queries over views alone are asked last, when all else has ended."""
+    query runs. Queries over views alone are asked last, when all else has ended. The exit code is 1
+    where rows could not be used."""
     session, results = bound(file, engine, parameters)
+    with warnings_as_lines():
+        _run(session, results, file, format, until, checkpoint)
+    queries = [*session.queries.values(), *(r for r in results if isinstance(r, PullQuery))]
+    started = [q.running for q in queries if q.running is not None]
+    started += [running for view in session._kept.all for running in view.running]
+    failed = any(query.errors for query in queries)
+    return int(failed or any(running.progress.errors for running in started))
+
+
+def _run(
+    session: Session,
+    results: Sequence[Any],
+    file: str,
+    format: str | None,
+    until: str | None,
+    checkpoint: str | None,
+) -> None:
     output = Output(format or default_format())
     queries = list(session.queries.values())
     if queries or session.views:
@@ -88,9 +107,6 @@ def run_bounded(
         table = query.run()
     if query.sink is None:
         output.give(named or query.name, cropped(table, end))
-    if query.errors:
-        row, message = query.errors[0]
-        _tell_errors(query.name, len(query.errors), f"{message} in {row}")
 
 
 def cropped(table: pa.Table, end: Instant | None) -> pa.Table:
@@ -169,14 +185,11 @@ def _state(running: Running) -> str:
 
 
 def tell_troubles(running: Running) -> None:
-    """Rows that are in no answer."""
+    """Rows that are in no answer, unless all of them were told of."""
     told = running.progress
-    if told.errors:
-        _tell_errors(running.name, told.errors, str(running.errors[-1].message))
+    if told.errors > running._worker.errors.warned:
+        last = running.errors[-1]
+        message = unusable(running.name, told.errors, f"{last.message} {last.place}")
+        print(f"warning: {message}", file=sys.stderr)
     if told.late:
         print(f'warning: query "{running.name}": {told.late:,} rows came too late', file=sys.stderr)
-
-
-def _tell_errors(query: str, count: int, example: str) -> None:
-    rows = "1 row" if count == 1 else f"{count:,} rows"
-    print(f'warning: query "{query}" could not use {rows}: {example}', file=sys.stderr)

@@ -16,7 +16,13 @@ from millstream.cli.live import watch
 from millstream.cli.liveness import is_live
 from millstream.cli.output import Output
 from millstream.cli.progress import progress
-from millstream.cli.reading import parameters_of, standing, statements_in, warnings_told
+from millstream.cli.reading import (
+    parameters_of,
+    standing,
+    statements_in,
+    warnings_as_lines,
+    warnings_told,
+)
 from millstream.cli.run import run_live
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import await_ending, start_views
@@ -53,13 +59,14 @@ def shell(file: str | None, engine: str, parameters: Iterable[str]) -> None:
     text, name = ("", "") if file is None else statements_in(file)
     session, _ = standing(text, name, engine, values)
     shell = Shell(session, values)
-    start_views(session)
-    try:
-        for text in typed(session) if sys.stdin.isatty() else piped():
-            if not shell.run(text):
-                break
-    finally:
-        shell.end()
+    with warnings_as_lines():
+        start_views(session)
+        try:
+            for text in typed(session) if sys.stdin.isatty() else piped():
+                if not shell.run(text):
+                    break
+        finally:
+            shell.end()
 
 
 def is_complete(text: str) -> bool:

@@ -33,7 +33,9 @@ class FileReader(Reader):
     of the first row of each group; `_known` are the paths of all that were begun."""
 
     def __init__(self, stream: Stream, files: Files) -> None:
-        super().__init__(stream, lambda: Live(self._rows), for_now=files.may_grow)
+        super().__init__(
+            stream, lambda: Live(self._rows), for_now=files.may_grow, bounded=not files.follows
+        )
         self._files = files
         self._journal: Journal | None = None  # of a query that has not ended
         self._noting = threading.Lock()

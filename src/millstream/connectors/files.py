@@ -95,7 +95,7 @@ class Files:
     def __init__(self, stream: Stream, given: FileArguments, available_now: bool) -> None:
         self._stream = stream
         self._given = given
-        self._follows = self._given.follow and not available_now
+        self.follows = self._given.follow and not available_now
         self.may_grow = self._given.follow
         path = self._given.path
         if not is_pattern(path) and not Path(path).exists():
@@ -113,7 +113,7 @@ class Files:
     def follow(self, closed: threading.Event) -> Iterator[list[DataFile]]:
         """Those that are there, again and again if they are followed."""
         yield self.present()
-        while self._follows and not closed.wait(self._given.poll):
+        while self.follows and not closed.wait(self._given.poll):
             yield self.present()
 
     def error(self, message: str, help: str | None = None) -> DataError:

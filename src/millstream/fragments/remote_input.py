@@ -39,9 +39,15 @@ class Handed:
 
 class RemoteInput(Input):
     def __init__(
-        self, stream: Stream, vertices: list[Vertex], supplier: Supplier, inbox: Inbox
+        self,
+        stream: Stream,
+        vertices: list[Vertex],
+        supplier: Supplier,
+        inbox: Inbox,
+        bounded: bool = False,
     ) -> None:
         super().__init__(stream, vertices)
+        self._bounded = bounded
         self.mark: Any = None  # of the last batch that was taken
         self._supplier = supplier
         self._inbox = inbox
@@ -91,6 +97,10 @@ class RemoteInput(Input):
             self._supplier.begin(self)
 
     @property
+    def bounded(self) -> bool:
+        return self._bounded
+
+    @property
     def ready(self) -> bool:
         if self._closed or self.ended:
             return False
@@ -101,9 +111,8 @@ class RemoteInput(Input):
         return super().over or (self._run_dry and self._waiting is None)
 
     @property
-    def queued(self) -> int:
-        """Nobody knows."""
-        return 0
+    def queued(self) -> None:
+        return None
 
     def take(self, limit: int = BATCH_ROWS) -> Arrival:
         with self._inbox.lock:

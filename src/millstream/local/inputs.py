@@ -57,12 +57,18 @@ class Input(ABC):
         self.bad = 0
         self.ended = False
         self.heard = 0  # when something came last, by the stopwatch
+        self.moved = 0  # since when the frontier is what it is, by the stopwatch
         self.idle = False
         self.in_step = False  # whether its batches come one by one and with those of the others
 
     def begin(self, now: int) -> None:
         """From now on the query wants rows."""
-        self.heard = now
+        self.heard = self.moved = now
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all its rows are there, however long they take to come."""
+        return False
 
     @property
     def over(self) -> bool:
@@ -76,8 +82,8 @@ class Input(ABC):
 
     @property
     @abstractmethod
-    def queued(self) -> int:
-        """How many rows wait."""
+    def queued(self) -> int | None:
+        """How many rows wait; None where that is not known."""
 
     @abstractmethod
     def take(self, limit: int = BATCH_ROWS) -> Arrival: ...
@@ -103,7 +109,7 @@ class Input(ABC):
     @property
     def patience(self) -> int | None:
         """For how many microseconds the source may be silent before nobody waits for it."""
-        if self.stream.idle is None or self.stream.domain.microseconds is None:
+        if self.bounded or self.stream.idle is None or self.stream.domain.microseconds is None:
             return None
         return self.stream.idle * self.stream.domain.microseconds
 
@@ -180,6 +186,10 @@ class QueuedInput(Input):
             self._known = self.origin.attach(self._inlet, self.received)
 
     @property
+    def bounded(self) -> bool:
+        return bool(getattr(self.origin, "bounded", False))
+
+    @property
     def ready(self) -> bool:
         return len(self._inlet) > 0
 
@@ -253,8 +263,8 @@ class BoundedInput(Input):
         self._read = self.received
 
     @property
-    def patience(self) -> None:
-        return None
+    def bounded(self) -> bool:
+        return True
 
     def advance(self, records: Records, promised: int | None) -> bool:
         """The order is certain, whatever the delay."""

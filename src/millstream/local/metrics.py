@@ -95,7 +95,7 @@ def source_metrics(input: Input, domain: TimeDomain) -> SourceMetrics:
         input.received,
         input.late,
         input.bad,
-        input.queued,
+        input.queued or 0,
         input.held,
         input.idle,
         instant(input.frontier, domain),

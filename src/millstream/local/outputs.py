@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from millstream.catalog import Stream
-from millstream.errors import QueryError
+from millstream.errors import QueryError, RowErrorWarning, warn_caller
 from millstream.logical.elements import Row
 from millstream.physical.operator import Context
 from millstream.records import Records
@@ -39,6 +39,13 @@ class ErrorRow:
             return f'query "{self.query}" failed on row {self.row}: {self.message}'
         row = self.number if self.row is None else self.row
         return f'query "{self.query}", stream "{self.stream}", row {row}: {self.message}'
+
+    @property
+    def place(self) -> str:
+        """Where it was found, for a sentence that names the query."""
+        if self.stream is None:
+            return f"in row {self.row}"
+        return f'in row {self.number if self.row is None else self.row} of stream "{self.stream}"'
 
 
 def receiver(output: object, what: str, query: str) -> Receive | None:
@@ -86,14 +93,21 @@ class LateOutput:
         return {name: pa.concat_tables(tables) for name, tables in self._kept.items()}
 
 
+def unusable(query: str, count: int, first: str) -> str:
+    """What is said of rows that are in no answer; `first` is what is wrong with the first one."""
+    return f'query "{query}" could not use {"1 row" if count == 1 else f"{count:,} rows"}: {first}'
+
+
 class ErrorOutput:
-    """Rows that cannot be read or evaluated."""
+    """Rows that cannot be read or evaluated. Where no output takes them, there is one warning."""
 
     def __init__(self, query: str, receive: Receive | None) -> None:
         self._query = query
         self._receive = receive
         self.kept: deque[ErrorRow] = deque(maxlen=KEPT_ROWS)
         self.count = 0
+        self.warned = 0  # how many there were when they were warned of
+        self._first: ErrorRow | None = None
 
     def add(
         self,
@@ -106,9 +120,19 @@ class ErrorOutput:
     ) -> None:
         error = ErrorRow(self._query, message, stream, number, row, help)
         self.count += 1
+        self._first = self._first or error
         self.kept.append(error)
         if self._receive is not None:
             self._receive(error)
+
+    def warn(self) -> None:
+        """Once, of all that there are by now."""
+        if self._receive is None and self._first is not None and not self.warned:
+            self.warned = self.count
+            first = f"{self._first.message} {self._first.place}"
+            message = unusable(self._query, self.count, first)
+            help = "running.errors has the last of them, and start(errors=…) takes all"
+            warn_caller(message, RowErrorWarning, help)
 
 
 @dataclass

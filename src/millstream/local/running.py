@@ -31,6 +31,9 @@ from millstream.logical.time import ANY_TIME, TimeDomain
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import merged
 from millstream.physical.operator import Context, PhysicalPlan
+from millstream.physical.operators.cut import Cut
+from millstream.physical.operators.granularity import Granularity
+from millstream.physical.operators.split import Split
 from millstream.records import Records
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ class Running:
         late: object,
         errors: object,
         interval: int | None,
+        bounded: bool,
+        sheds: bool,
         stop_on_error: bool,
         snapshots: bool,
         clock: Clock,
@@ -85,7 +90,10 @@ class Running:
         graph = open_graph(self._plan, context, delivery.gather)
         inbox = Inbox()
         by_clock = pa.types.is_timestamp(plan.domain.type)
-        policy = Policy(interval, stop_on_error, has_state(self._plan), by_clock)
+        by_granule = has_granules(self._plan)
+        policy = Policy(
+            interval, stop_on_error, has_state(self._plan), by_clock, by_granule, bounded, sheds
+        )
         inputs = [
             _input(*origins[stream], plan.domain, graph, inbox) for stream in sorted(graph.sources)
         ]
@@ -290,26 +298,19 @@ class Running:
 
     @property
     def state_bytes(self) -> int:
-        """The size of what the query keeps; waits for the batch that is being worked on."""
-        with self._worker.working:
-            return sum(tally.state_bytes for tally in self._worker.graph.tallies())
+        """The size of what the query keeps; while a batch is worked on, what it kept before."""
+        return sum(tally.state_bytes for tally in self._worker.tallies())
 
     @property
     def metrics(self) -> metrics.Metrics:
-        """Waits for the batch that is being worked on."""
+        """Answers at once. While a batch is worked on, operators are as they were before it."""
         domain = self._form.domain
         elapsed = (self._clock.ticks() - self._began) / 1e6
-        with self._worker.working:
-            return metrics.Metrics(
-                [
-                    metrics.operator_metrics(tally, domain, elapsed)
-                    for tally in self._worker.graph.tallies()
-                ],
-                {
-                    input.stream.name: metrics.source_metrics(input, domain)
-                    for input in self._worker.inputs
-                },
-            )
+        tallies, inputs = self._worker.tallies(), self._worker.inputs
+        return metrics.Metrics(
+            [metrics.operator_metrics(tally, domain, elapsed) for tally in tallies],
+            {input.stream.name: metrics.source_metrics(input, domain) for input in inputs},
+        )
 
 
 def chosen_plan(
@@ -336,6 +337,12 @@ def chosen_plan(
 def has_state(plan: PhysicalPlan) -> bool:
     """Whether a late row could change what was final."""
     return plan.state is not None or any(map(has_state, plan.inputs))
+
+
+def has_granules(plan: PhysicalPlan) -> bool:
+    """Whether something may change at instants of a grid, at which no row comes or ends."""
+    own = isinstance(plan, Granularity | Cut | Split)
+    return own or any(map(has_granules, plan.inputs))
 
 
 def _input(

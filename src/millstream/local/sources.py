@@ -173,6 +173,7 @@ class Reader:
     the next item if nobody wants it any more. `shared`: a later query goes on where the last one
     left off; otherwise the iterable is closed when its query ends. `replays`: opened again, it
     gives the same rows in the same order. `for_now`: after its end more may come another time.
+    `bounded`: all its rows are there, however long they take to come.
     """
 
     def __init__(
@@ -184,8 +185,10 @@ class Reader:
         shared: bool = False,
         replays: bool = True,
         for_now: bool = False,
+        bounded: bool = False,
     ) -> None:
         self._audience = Audience(stream)
+        self.bounded = bounded
         self._open = open
         self._decode = decode
         self.shared = shared

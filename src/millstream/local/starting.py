@@ -73,6 +73,8 @@ def start(
         late=late,
         errors=errors,
         interval=interval if opener is None else interval or 1,  # it takes all that is there
+        bounded=trigger == AVAILABLE_NOW,
+        sheds=query.shed > 0,
         stop_on_error=session.on_error == "stop",
         snapshots=snapshots,
         clock=session.clock,

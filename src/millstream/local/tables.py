@@ -63,6 +63,11 @@ class HeldTable:
         return len(self) <= _SMALL
 
     @property
+    def latest(self) -> int:
+        """When the last change that named its time takes effect."""
+        return self._latest
+
+    @property
     def lock(self) -> threading.RLock:
         """Who has it sees the table as it is, and changes it alone."""
         return self._lock
@@ -326,6 +331,11 @@ class TableInput(QueuedInput):
     @property
     def is_fixed(self) -> bool:
         return self._origin.is_fixed
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it changes at an instant that is not final yet."""
+        return max(self.latest, self._origin.latest) >= self.frontier
 
     def timed(self, records: Records, now: int) -> Records:
         if self.is_fixed:

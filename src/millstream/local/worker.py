@@ -16,15 +16,19 @@ from millstream.local.clock import Clock
 from millstream.local.delivery import Delivery
 from millstream.local.graph import Graph
 from millstream.local.inbox import Arrival, Inbox
-from millstream.local.inputs import BoundedInput, Input
+from millstream.local.inputs import Input
 from millstream.local.intake import nothing
+from millstream.local.lag import Lag
 from millstream.local.lateness import LateWarnings
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput
+from millstream.local.silence import Silence
 from millstream.local.tables import TableInput
+from millstream.local.tally import Tally
 from millstream.physical.batch import NEVER, Batch
 from millstream.records import Records
 
 ROUND_ROWS = 1_000_000  # what a round of a triggered query takes from a stream at most
+TALLY = 100_000  # microseconds between two notes of what operators have done
 COMPANY = 250_000  # microseconds that a round waits for streams that came with the others so far
 
 
@@ -32,12 +36,17 @@ COMPANY = 250_000  # microseconds that a round waits for streams that came with 
 class Policy:
     """`interval` is the least time between two rounds, in microseconds; None: as soon as something
     is there. `has_late`: whether the query has state, so that rows can be late. `by_clock`: whether
-    time is that of the clock."""
+    time is that of the clock. `by_granule`: whether the answer changes at instants of a grid.
+    `bounded`: the query reads what is there and ends. `sheds`: rows may be dropped where there are
+    too many."""
 
     interval: int | None = None
     stop_on_error: bool = False
     has_late: bool = True
     by_clock: bool = True
+    by_granule: bool = False
+    bounded: bool = False
+    sheds: bool = False
 
 
 class Worker:
@@ -58,12 +67,19 @@ class Worker:
         self.inputs = inputs
         self._tables = [input for input in inputs if isinstance(input, TableInput)]
         self._streams = [input for input in inputs if not isinstance(input, TableInput)]
-        self._patient = [input for input in inputs if input.patience is not None]
+        self._heard: dict[Input, None] = {}  # those that had something in this round
+        self._silence = Silence(
+            inputs, clock,
+            by_clock=policy.by_clock, by_granule=policy.by_granule, bounded=policy.bounded,
+        )  # fmt: skip
+        self._lag = Lag(query, [] if policy.bounded else inputs, clock, policy.sheds)
         self.delivery = delivery
         self.late = late
         self.errors = errors
         self._late_warnings = LateWarnings(query)
         self.working = threading.RLock()  # held while the operators change
+        self._tallies: list[Tally] = []  # as they were when a round ended
+        self._tallied = 0
         self.moved = threading.Condition()  # the frontier moved, or all is over
         self.done = threading.Event()
         self.failure: Exception | None = None
@@ -89,6 +105,9 @@ class Worker:
                 table.by_clock = True
             context = self.graph.context
             context.beginning = min(context.beginning, self._clock.now())
+        self._note_tallies()
+        self._silence.begin(began)
+        self._lag.begin(began)
         for input in self.inputs:
             input.begin(began)
 
@@ -142,8 +161,8 @@ class Worker:
             self.failure = _named(error, self.query)
 
     def _await(self) -> list[Input] | None:
-        """The inputs that have something, perhaps none if a source has been silent for too long;
-        None when all is over."""
+        """The inputs that have something, none if the clock shall move the query; None when all is
+        over."""
         company: int | None = None  # until when others may come along
         with self._inbox.lock:
             while True:
@@ -156,7 +175,7 @@ class Worker:
                 if self._is_over():
                     return None
                 missing: list[Input] = []
-                until = self._due if ready else self._next_idle()
+                until = self._due if ready else self._next_look()
                 if ready:
                     missing = [input for input in self.inputs if input.in_step and not input.ready]
                 if missing:
@@ -174,19 +193,16 @@ class Worker:
             return all(input.over for input in self._streams)
         return all(table.over and not table.ready for table in self._tables)
 
-    def _next_idle(self) -> int | None:
-        """When the next source will have been silent for too long."""
-        waiting = [
-            input.heard + input.patience
-            for input in self._patient
-            if input.patience is not None and not input.idle and not input.ended
-        ]
-        return max(min(waiting), self._due) if waiting else None
+    def _next_look(self) -> int | None:
+        """When the clock moves the query, if nothing comes before."""
+        look = self._silence.next_look(list(self.awaited), self.graph.root.frontier)
+        return None if look is None else max(look, self._due)
 
     # --- a round ---------------------------------------------------------------------------------
 
     def _round(self, ready: list[Input]) -> None:
         began = self._clock.ticks()
+        self._heard.clear()
         with self.working:
             self._absorb_tables()
             streams = [input for input in ready if not isinstance(input, TableInput)]
@@ -196,14 +212,19 @@ class Worker:
             else:
                 self._due = began + self._policy.interval
                 self._absorb_all(streams)
-            self._pass_over_silence(began)
+            self._pass_over_silence()
             self._bring_tables()
             self._end_round()
             frontier = self.graph.root.frontier
             self.delivery.keep(min([frontier - 1, *self.awaited]))
             self.seconds += (self._clock.ticks() - began) / 1e6
+            self._note_tallies()
         self.delivery.give(self._nothing.up_to(frontier))
         self.graph.delivered()
+        self._silence.heard(self._heard)
+        if not ready:
+            self._silence.looked(began)
+        self._lag.look(began)
         with self.moved:
             self.moved.notify_all()
 
@@ -223,6 +244,7 @@ class Worker:
             input.report(self.late, self.errors)
         self._late_warnings.check(self.inputs)
         self._check_errors(before)
+        self.errors.warn()
 
     def _check_errors(self, before: int) -> None:
         if self._policy.stop_on_error and self.errors.count > before:
@@ -230,7 +252,7 @@ class Worker:
 
     def _absorb_all(self, ready: list[Input]) -> None:
         """What has arrived until now, the stream that is furthest behind first."""
-        backlog = {input: min(input.queued, ROUND_ROWS) for input in ready}
+        backlog = {input: min(input.queued or 0, ROUND_ROWS) for input in ready}
         while backlog and not self._over:
             input = min(backlog, key=_frontier)
             backlog[input] -= self._absorb(input)
@@ -251,6 +273,7 @@ class Worker:
             self._absorb_tables()
         size = len(arrival.records) + len(arrival.bad)
         input.heard, input.idle = self._clock.ticks(), False
+        self._heard[input] = None
         now = self._clock.now() if moment is None else moment
         records = input.timed(self._readable(input, arrival), now)
         input.received += size
@@ -307,22 +330,14 @@ class Worker:
 
     # --- silence ---------------------------------------------------------------------------------
 
-    def _pass_over_silence(self, now: int) -> None:
-        """Bring sources that say nothing to where the others are: those that are idle, and those
-        whose rows get the time of arrival, which cannot lie in the past."""
-        for input in self._patient:
-            if input.patience is not None and not input.ready and not input.ended:
-                input.idle = now - input.heard >= input.patience
-        live = [input for input in self._streams if not input.ended]
-        if len(live) < 2 or self._inbox.stopping:
+    def _pass_over_silence(self) -> None:
+        """Bring the streams from which nothing came to where the clock or the others are."""
+        if self._inbox.stopping:
             return
-        awake = [input.frontier for input in live if not input.idle]
-        reached = min(awake) if awake else max(input.frontier for input in live)
-        for input in live:
-            if input.idle:
-                self._bring(input, reached)
-            elif not input.stream.time and not isinstance(input, BoundedInput):
-                self._bring(input, self._clock.now())
+        self._silence.note_idle()
+        for input, frontier in self._silence.frontiers():
+            if input not in self._heard:
+                self._bring(input, frontier)
 
     def _bring_tables(self) -> None:
         """As far as the streams are; tables alone go by the clock, or by their last change where
@@ -346,10 +361,26 @@ class Worker:
 
     def _bring(self, input: Input, frontier: int) -> None:
         if frontier > input.frontier:
-            input.frontier = frontier
+            self._silence.brought(input, frontier)
             self._push(input, input.released(nothing(input.stream)))
 
     # --- for others ------------------------------------------------------------------------------
+
+    def tallies(self) -> list[Tally]:
+        """What each operator has done and keeps, without waiting: while a round is worked on, as
+        it was at the end of a round that is not long past."""
+        if self.working.acquire(blocking=False):
+            try:
+                return self.graph.tallies()
+            finally:
+                self.working.release()
+        return self._tallies
+
+    def _note_tallies(self) -> None:
+        """Now and then, for those who ask while the operators change."""
+        ticks = self._clock.ticks()
+        if not self._tallies or ticks - self._tallied >= TALLY:
+            self._tallies, self._tallied = self.graph.tallies(), ticks
 
     def await_frontier(self, instant: int, timeout: float | None) -> bool:
         """Wait until an instant is final; False if it does not become so."""
@@ -358,6 +389,8 @@ class Worker:
             return self.graph.root.frontier > instant or self.done.is_set()
 
         if threading.current_thread() is not self._inbox.owner:
+            with self._inbox.lock:
+                self._inbox.work.notify_all()  # the clock may bring the query there
             with self.moved:
                 self.moved.wait_for(passed, timeout)
         return self.graph.root.frontier > instant

@@ -42,9 +42,10 @@ class SparkStream:
         assert isinstance(graph, RemoteGraph)
         vertices = graph.sources[stream.name]
         if not self.frame.isStreaming:
-            return RemoteInput(stream, vertices, _Whole(self.frame), inbox)
+            return RemoteInput(stream, vertices, _Whole(self.frame), inbox, bounded=True)
         folder = graph.folder / "spark" / quote(stream.name, safe="")
-        return RemoteInput(stream, vertices, _Batches(self, folder), inbox)
+        ends = self.bounded or self.available_now
+        return RemoteInput(stream, vertices, _Batches(self, folder), inbox, ends)
 
 
 class _Whole:

@@ -40,11 +40,13 @@ _Cost: TypeAlias = Callable[[Sequence[float]], float]  # processors that shares 
 @dataclass(frozen=True)
 class Demand:
     """How many processors a plan takes, and the share that each stream may keep where there are
-    fewer; with these it takes `least`. Where nothing needs to be dropped, there are no shares."""
+    fewer; with these it takes `least`. Where it `fits`, nothing needs to be dropped and there are
+    no shares; else there are none where no stream may be shed."""
 
     processors: float
     least: float
     shares: Mapping[str, float]
+    fits: bool = False
 
 
 def demand(
@@ -64,8 +66,8 @@ def demand(
         return estimate(plan, known, constants).share
 
     needed = processors([1.0] * len(streams))
-    if needed <= capacity:
-        return Demand(needed, needed, {})
+    if needed <= capacity or not streams:
+        return Demand(needed, needed, {}, needed <= capacity)
     found = _shares(processors, len(streams), capacity)
     while (least := processors(found)) > capacity * (1 + CLOSE) and max(found) > CLOSE:
         found = [share * 0.99 for share in found]
