@@ -120,6 +120,10 @@ TRIALS: Sequence[Trial] = (
         """SELECT a.v, b.v AS bv FROM A WINDOW(NOW) a
            JOIN B WINDOW(PARTITION BY k ROWS 2) b ON a.k = b.k""",
     ),
+    Trial(
+        "lookup by condition",
+        "SELECT a.v, b.v AS bv FROM A WINDOW(NOW) a LEFT JOIN B WINDOW(ROWS 4) b ON a.v < b.v",
+    ),
     Trial("distinct", "SELECT DISTINCT k FROM A WINDOW(ROWS 100)"),
     Trial(
         "difference",

@@ -115,7 +115,7 @@ def test_a_key_with_many_rows_that_hardly_overlap_is_swept(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_pieces_grow_where_few_pairs_are_found(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(areas, "PAIRS", 64)
+    monkeypatch.setattr("millstream.physical.portions.PAIRS", 64)
     area = FORMS[form](Probing.HASH)
     start = np.arange(1000)
     codes = np.zeros(1000, np.int64)

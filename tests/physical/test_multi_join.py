@@ -358,6 +358,6 @@ def test_errors_are_those_of_the_tree(first_fails: bool) -> None:
 
 
 def test_no_more_than_some_pairs_are_formed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("millstream.physical.areas.area.PAIRS", 7)
+    monkeypatch.setattr("millstream.physical.portions.PAIRS", 7)
     for name, seed in product(["theta", "hybrid", "no condition"], range(5)):
         test_it_is_a_tree_of_binary_joins(name, seed)

@@ -36,8 +36,8 @@ class Pieces:
         return self._last.nbytes + self._pieces.nbytes + held
 
     def settle(self, codes: Ints, times: Ints, changes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """The codes, starts, ends and weights of the pieces that these changes of level end. A level
-        that rises and falls at one instant is no piece."""
+        """The codes, starts, ends and weights of the pieces that these changes of level end. A
+        level that rises and falls at one instant is no piece."""
         if not len(codes):
             nothing = np.empty(0, np.int64)
             return nothing, nothing, nothing, nothing

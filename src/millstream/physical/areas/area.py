@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.kernels.overlaps import overlapping
 from millstream.physical.kernels.steps import grouped
+from millstream.physical.portions import Portions
 from millstream.physical.store import RowStore
 
 Number = TypeVar("Number", np.int32, np.int64)
-
-PAIRS = 1 << 20  # about as many pairs are tested at a time
 
 # When chains are left for a sweep: after so many looks in vain, and so many per probing element.
 FEW_LOOKS = 4096
@@ -85,17 +84,14 @@ class Area(ABC):
         return np.append(found, more + done), np.append(slots, more_slots)
 
     def probe_in_pieces(self, codes: Ints, start: Ints, end: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """As `probe`, where any two elements may be partners: about PAIRS pairs at a time."""
-        first, size = 0, max(1, PAIRS // max(1, len(self)))
+        """As `probe`, a portion of the elements at a time."""
+        first, portions = 0, Portions(len(self))
         while first < len(codes):
-            piece = slice(first, first + size)
+            piece = slice(first, first + portions.size)
             found, slots = self.probe(codes[piece], start[piece], end[piece])
             yield found + first, slots
-            first += size
-            if len(found) < PAIRS // 4:
-                size *= 4
-            elif len(found) > PAIRS:
-                size = max(1, size // 2)
+            first = piece.stop
+            portions.formed(len(found))
 
     def _sweep(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
         """As `probe`, for many elements of few keys, most of which do not overlap: both sides in

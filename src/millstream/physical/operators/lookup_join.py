@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Expression, conjuncts
 from millstream.logical.plan import JoinKind, Schema
-from millstream.physical.areas.area import PAIRS
 from millstream.physical.batch import Batch, Columns, Gatherable, Ints, LazyColumn, Mask, State
 from millstream.physical.evaluation import Condition, Evaluation
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.join import JoinKey, Pairs
+from millstream.physical.portions import Portions
 from millstream.physical.versions import Versions
 from millstream.physical.waiting import Waiting
 
@@ -107,13 +107,18 @@ class LookupJoinOperator(Operator):
     def _looked_up(self, batch: Batch) -> Iterator[Batch]:
         """In pieces, where every row of the relation may be a partner."""
         if self._keys.types:
-            yield self._joined(batch)
+            yield self._joined(batch)[0]
             return
-        size = max(1, PAIRS // max(1, self._versions.count + self._versions.pending))
-        for first in range(0, len(batch), size):
-            yield self._joined(batch.take(np.arange(first, min(first + size, len(batch)))))
+        first, portions = 0, Portions(self._versions.count + self._versions.pending)
+        while first < len(batch):
+            stop = min(first + portions.size, len(batch))
+            joined, pairs = self._joined(batch.take(np.arange(first, stop)))
+            yield joined
+            first = stop
+            portions.formed(pairs)
 
-    def _joined(self, batch: Batch) -> Batch:
+    def _joined(self, batch: Batch) -> tuple[Batch, int]:
+        """The rows with what they find, and how many pairs were formed."""
         values, failed = self._left_key.over(batch.columns, len(batch))
         assert failed is None, "only what cannot fail is a key"
         codes = self._keys.encode(values, len(batch), add=False)
@@ -129,7 +134,7 @@ class LookupJoinOperator(Operator):
         bad: list[Pairs] = []
         for part in self._condition:
             pairs = pairs.tested(part, pairs.columns, bad)
-        return self._kept(batch, pairs, bad)
+        return self._kept(batch, pairs, bad), len(found)
 
     def _kept(self, batch: Batch, pairs: Pairs, failed: Sequence[Pairs]) -> Batch:
         """What becomes of left rows and their pairs. A partner for which the condition cannot be
