@@ -13,14 +13,14 @@ from millstream.catalog import DerivedStream, Table
 from millstream.errors import MillstreamWarning, QueryError
 from millstream.local.tables import HeldTable
 from millstream.names import Name
+from millstream.records import Records
 from millstream.sql import statements as syntax
 from millstream.sql.binder import Bound, bind_query
 from millstream.sql.parser import parse
 from millstream.sql.pulls import Read
-from millstream.views import View, batch_of, kept, view_of
+from millstream.views import View, kept, view_of
 
 if TYPE_CHECKING:
-    from millstream.physical.batch import Batch
     from millstream.session import Session
 
 
@@ -31,7 +31,7 @@ class Readable(Protocol):
     def lock(self) -> threading.RLock:
         """Nothing changes while it is held."""
 
-    def read(self, read: Read) -> Callable[[], Batch]:
+    def read(self, read: Read) -> Callable[[], Records]:
         """What gives the rows as they are now, also when the lock is let go; FileNotFoundError, if
         some of them are no longer kept by then."""
 
@@ -47,9 +47,9 @@ class TableRows:
     def lock(self) -> threading.RLock:
         return self._held.lock
 
-    def read(self, read: Read) -> Callable[[], Batch]:
-        rows = self._held.rows()
-        return lambda: batch_of(rows)
+    def read(self, read: Read) -> Callable[[], Records]:
+        rows = self._held.present()
+        return lambda: rows
 
 
 class KeptAnswers:

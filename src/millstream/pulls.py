@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from millstream.logical.plan import Plan, SortKey
 from millstream.logical.text import plan_json, plan_text
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import single
-from millstream.physical.batch import Batch, Ints
+from millstream.physical.batch import Ints
 from millstream.physical.ordering import order_words
 from millstream.query import Query
 from millstream.records import Records
@@ -163,7 +164,7 @@ def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Recor
     def take() -> Callable[[], dict[str, Records]]:
         with _locked(session, reads.values()) as kept:
             taken = {source: kept[read.name].read(read) for source, read in reads.items()}
-        return lambda: {source: _records(rows()) for source, rows in taken.items()}
+        return lambda: {source: _constant(rows()) for source, rows in taken.items()}
 
     return reading(take)
 
@@ -172,7 +173,7 @@ def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Recor
 def at_one_moment(session: Session, reads: Iterable[Read]) -> Iterator[Callable[[Read], Records]]:
     """Nothing of what is read changes meanwhile: a function that reads it."""
     with _locked(session, reads) as kept:
-        yield lambda read: _records(kept[read.name].read(read)())
+        yield lambda read: _constant(kept[read.name].read(read)())
 
 
 @contextmanager
@@ -185,6 +186,7 @@ def _locked(session: Session, reads: Iterable[Read]) -> Iterator[Mapping[str, Re
         yield kept
 
 
-def _records(rows: Batch) -> Records:
+def _constant(rows: Records) -> Records:
+    """The rows as those of a relation that does not change."""
     start, end = np.zeros(len(rows), np.int64), np.full(len(rows), INFINITY)
-    return Records(list(rows.columns), start, end, rows.weight)
+    return replace(rows, start=start, end=end)

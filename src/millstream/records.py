@@ -49,12 +49,14 @@ class BadRow:
 @dataclass
 class Records:
     """Typed columns, and from when to when each row is valid; without a weight, each row is there
-    once."""
+    once. `number` is the arrival number of each row of a table: a row that goes has the number of
+    the row that came. The rows of a stream have none; their position is their number."""
 
     columns: list[pa.Array]
     start: Ints
     end: Ints
     weight: Ints | None = None
+    number: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -63,12 +65,14 @@ class Records:
         rows = pa.array(index)
         columns = [column.take(rows) for column in self.columns]
         weight = None if self.weight is None else self.weight[index]
-        return Records(columns, self.start[index], self.end[index], weight)
+        number = None if self.number is None else self.number[index]
+        return Records(columns, self.start[index], self.end[index], weight, number)
 
     def slice(self, first: int, stop: int) -> Records:
         columns = [column.slice(first, stop - first) for column in self.columns]
         weight = None if self.weight is None else self.weight[first:stop]
-        return Records(columns, self.start[first:stop], self.end[first:stop], weight)
+        number = None if self.number is None else self.number[first:stop]
+        return Records(columns, self.start[first:stop], self.end[first:stop], weight, number)
 
     def until(self, instant: int) -> Records:
         """Of records in order of time, those that start by an instant."""
@@ -86,7 +90,8 @@ class Records:
             zip(*plain, strict=True) if plain else iter([()] * len(self))
         )
         weights = np.ones(len(self), np.int64) if self.weight is None else self.weight
-        times = zip(self.start.tolist(), self.end.tolist(), weights.tolist(), strict=True)
+        numbers = [None] * len(self) if self.number is None else self.number.tolist()
+        times = zip(self.start.tolist(), self.end.tolist(), weights.tolist(), numbers, strict=True)
         return [Element(row, *when) for row, when in zip(rows, times, strict=True)]
 
 

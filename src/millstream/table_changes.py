@@ -25,20 +25,24 @@ from millstream.errors import (
     did_you_mean,
     one_of,
 )
+from millstream.local.intake import joined, nothing
 from millstream.local.tables import HeldTable
 from millstream.logical.evaluate import evaluator
 from millstream.logical.functions import EvaluationError
+from millstream.logical.plan import ARRIVAL
 from millstream.logical.time import INFINITY
 from millstream.names import Name
+from millstream.physical.arrays import int64, single
 from millstream.physical.batch import Ints
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context
 from millstream.pulls import at_one_moment, chosen, rows_of
-from millstream.records import Records, records_of
+from millstream.records import Records, checked_records, records_of
 from millstream.sql.pulls import Read
 from millstream.sql.scope import name_of, refuse_others
 from millstream.sql.statements import ChangeTable
 from millstream.sql.table_changes import VALUES, ChangeBinder, Part, Values
+from millstream.sql.windows import with_arrival
 from millstream.values import to_arrow
 
 if TYPE_CHECKING:
@@ -58,10 +62,15 @@ def change_table(session: Session, statement: ChangeTable, parameters: Mapping[s
         inputs = {source: rows(read) for source, read in binder.reads.items()}
         if binder.values is not None:
             inputs[VALUES] = _evaluated(session, binder.values)
-        gone, come, count = _rows(session, table, parts, inputs)
-        _check_once(held, gone)
-        held.exchange(gone, come, at)
-    return count
+        answers = [_answer(session, table, part, inputs) for part in parts]
+        gone = [_gone(table, part, rows) for part, rows in zip(parts, answers, strict=True)]
+        _check_once(held, joined(gone))
+        come = [
+            _come(table, part, rows, held.numbers(old))
+            for part, rows, old in zip(parts, answers, gone, strict=True)
+        ]
+        held.exchange(joined(gone), joined(come), at)
+    return sum(rows.num_rows for rows in answers)
 
 
 @contextmanager
@@ -113,38 +122,41 @@ def _refusal(entry: Stream | DerivedStream, word: str) -> tuple[str, str]:
 # --- which rows -----------------------------------------------------------------------------------
 
 
-def _rows(
-    session: Session, table: Table, parts: Sequence[Part], inputs: Mapping[str, Records]
-) -> tuple[Records, Records, int]:
-    """The rows that go, those that come, and how many are changed."""
-    names = [field.name for field in table.columns]
-    width = len(names)
-    schema = pa.schema([(field.name, field.type) for field in table.columns])
-    gone, come = [schema.empty_table()], [schema.empty_table()]
-    count = 0
-    for part in parts:
-        rows = _answer(session, table, part, inputs)
-        count += rows.num_rows
-        if part.goes:
-            gone.append(rows.select(range(width)).rename_columns(names))
-        if part.comes:
-            come.append(
-                rows.select(range(rows.num_columns - width, rows.num_columns)).rename_columns(names)
-            )
-    return (
-        records_of(table, pa.concat_tables(gone)),
-        records_of(table, pa.concat_tables(come)),
-        count,
-    )
-
-
 def _answer(session: Session, table: Table, part: Part, inputs: Mapping[str, Records]) -> pa.Table:
+    """The rows of a part, in the order of the rows from which they were made; where these have
+    none, by their columns."""
     catalog = session.catalog
     context = Context(catalog.functions, catalog.aggregates)
-    rows = rows_of(part.plan, chosen(session, part.plan), context, inputs)
+    plan = with_arrival(part.plan) or part.plan
+    rows = rows_of(plan, chosen(session, plan), context, inputs)
     for _, message in context.errors:
         raise QueryError(f'table "{table.name}" is not changed: {message}')
+    if plan is not part.plan:
+        place = [field.name for field in plan.schema].index(ARRIVAL)
+        rows = rows.take(np.argsort(int64(single(rows.column(place))), kind="stable"))
+        rows = rows.remove_column(place)
     return rows
+
+
+def _gone(table: Table, part: Part, rows: pa.Table) -> Records:
+    """The rows of the table that go, as they stand: the first columns."""
+    if not part.goes:
+        return nothing(table)
+    names = [field.name for field in table.columns]
+    records, _ = checked_records(table, rows.select(range(len(names))).rename_columns(names))
+    return records
+
+
+def _come(table: Table, part: Part, rows: pa.Table, numbers: Ints) -> Records:
+    """The rows that come: the last columns. Those that come in place of others are in their order,
+    by the arrival numbers of these."""
+    if not part.comes:
+        return nothing(table)
+    if part.goes:
+        rows = rows.take(np.argsort(numbers, kind="stable"))
+    names = [field.name for field in table.columns]
+    rows = rows.select(range(rows.num_columns - len(names), rows.num_columns))
+    return records_of(table, rows.rename_columns(names))
 
 
 def _evaluated(session: Session, values: Values) -> Records:

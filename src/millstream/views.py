@@ -29,6 +29,7 @@ from millstream.logical.plan import Plan
 from millstream.physical.arrays import single
 from millstream.physical.batch import NEVER, Batch
 from millstream.query import Query
+from millstream.records import Records
 from millstream.sql import statements as syntax
 from millstream.sql.binder import given_every
 from millstream.sql.windows import chronons
@@ -163,7 +164,7 @@ class View:
         """Nothing changes while it is held."""
         return self._standing.lock
 
-    def read(self, read: Read) -> Callable[[], Batch]:
+    def read(self, read: Read) -> Callable[[], Records]:
         """What gives the rows that a pull query asks for, as they are now."""
         if read.history:
             past = self._standing.always()
@@ -171,8 +172,8 @@ class View:
             past = self._standing.then(read.at)
         else:
             held = self._standing.holding()
-            return lambda: held
-        return lambda: batch_of(past())
+            return lambda: _records_of(held)
+        return lambda: _records_of(batch_of(past()))
 
     # --- for its query ---------------------------------------------------------------------------
 
@@ -223,6 +224,10 @@ def batch_of(rows: pa.Table) -> Batch:
     columns = [single(column) for column in rows.columns]
     start = np.zeros(rows.num_rows, np.int64)
     return Batch.of(columns, start, start + 1)
+
+
+def _records_of(rows: Batch) -> Records:
+    return Records(list(rows.columns), rows.start, rows.end, rows.weight)
 
 
 class ViewQuery(Query):

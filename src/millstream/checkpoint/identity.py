@@ -22,7 +22,7 @@ from millstream.logical.plan import Plan, Source, expressions
 from millstream.logical.text import plan_text
 from millstream.types import sql_name
 
-FORMAT = 3  # of all files of a checkpoint
+FORMAT = 4  # of all files of a checkpoint
 _NAME, _PLAN, _TOKEN = "query", "plan", "token"
 
 

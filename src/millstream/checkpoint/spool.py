@@ -108,11 +108,13 @@ def _first(name: str) -> int:
 
 
 def encoded(rows: Checked) -> bytes:
-    """Written by Arrow, which leaves out what lies beside a slice."""
+    """Written by Arrow, which leaves out what lies beside a slice. Rows that have numbers have
+    weights."""
     records = rows.records
     columns = [*records.columns, pa.array(records.start), pa.array(records.end)]
-    if records.weight is not None:
-        columns.append(pa.array(records.weight))
+    for more in (records.weight, records.number):
+        if more is not None:
+            columns.append(pa.array(more))
     batch = pa.record_batch(columns, names=[str(number) for number in range(len(columns))])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

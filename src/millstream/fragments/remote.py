@@ -18,6 +18,7 @@ from millstream.local.position import Position
 from millstream.local.running import has_state
 from millstream.local.tally import Tally, together
 from millstream.logical.time import INFINITY
+from millstream.physical.arrays import int64
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
@@ -68,8 +69,11 @@ class RemoteGraph(Graph):
         self._moved = True
         if len(batch):
             columns = list(batch.columns)
-            first = int(columns.pop()[0].as_py()) if node.arrival else 0
-            records = Records(columns, batch.start, batch.end, batch.weight)
+            first, number = 0, None
+            if node.arrival:
+                numbers = int64(columns.pop())
+                first, number = int(numbers[0]), numbers if node.is_table else None
+            records = Records(columns, batch.start, batch.end, batch.weight, number)
             self._pushed[node.stream].append((first, records))
 
     def end_round(self) -> None:

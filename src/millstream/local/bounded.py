@@ -72,10 +72,13 @@ def _behind(feed: Feed) -> int:
 
 
 def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int) -> Batch:
-    """Rows as a source gives them; `first` is the number of the first one in its stream."""
+    """Rows as a source gives them; `first` is the number of the first one in its stream, if they do
+    not have numbers of their own."""
     assert isinstance(node, Source)
     columns = [LazyColumn(column) for column in records.columns]
-    if node.arrival:
+    if node.arrival and records.number is not None:
+        columns.append(LazyColumn(of_int64(records.number)))
+    elif node.arrival:
         columns.append(LazyColumn(_Arrivals(first), numbers(len(records))))
     weight = ones(len(records)) if records.weight is None else records.weight
     return Batch(Columns(columns), records.start, records.end, weight, frontier)

@@ -164,9 +164,11 @@ def joined(parts: Sequence[Records]) -> Records:
         return full[0]
     width = len(full[0].columns)
     weights = [part.weight for part in full if part.weight is not None]
+    numbers = [part.number for part in full if part.number is not None]
     return Records(
         [pa.concat_arrays([part.columns[i] for part in full]) for i in range(width)],
         np.concatenate([part.start for part in full]),
         np.concatenate([part.end for part in full]),
         np.concatenate(weights) if weights else None,
+        np.concatenate(numbers) if numbers else None,
     )

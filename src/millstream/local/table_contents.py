@@ -1,15 +1,16 @@
-"""The rows that a table has now, counted, and found again by what they are."""
+"""The rows that a table has now, counted and numbered, and found again by what they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Changes, Table
-from millstream.connectors.tables.comparing import arrays_of, net_changes
 from millstream.errors import DataError, listed
+from millstream.local.row_numbers import RowNumbers
 from millstream.physical.arrays import larger
 from millstream.physical.batch import Columns, Ints
 from millstream.physical.key_rows import KeyRows
@@ -17,6 +18,16 @@ from millstream.physical.keys import KeySpace
 from millstream.records import Records
 
 _FEW = 1024
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Rows that change, by their place among those given: first those that go (-1), then those that
+    come (1), and their codes. A row is there as often as it goes or comes."""
+
+    index: Ints
+    sign: Ints
+    codes: Ints
 
 
 class TableContents:
@@ -30,6 +41,7 @@ class TableContents:
         self._rows = KeySpace(types)  # every row that was there since it was last swept
         self._stored = KeyRows(self._rows)
         self._counts = np.zeros(_FEW, np.int64)  # how often each is there
+        self._numbers = RowNumbers()
         self._keys = KeySpace([types[number] for number in self._key])
         self._taken = np.zeros(_FEW, np.int64)  # how many rows have each key
         self._of_key = np.zeros(_FEW, np.int64)  # the last row that came with each key
@@ -38,19 +50,34 @@ class TableContents:
     def __len__(self) -> int:
         return self.size
 
-    def apply(self, columns: Sequence[pa.Array], weight: Ints) -> None:
-        """Rows that come and go at one moment. DataError, and nothing is changed, where one goes
-        that is not there, or two would have one key."""
+    def difference(self, columns: Sequence[pa.Array], weight: Ints) -> Difference:
+        """What rows that come (above 0) and go (below 0) at one moment change: a row that does both
+        stays. DataError where one goes that is not there."""
         codes = self._encode(columns, len(weight))
-        np.add.at(self._counts, codes, weight)
-        missing = np.flatnonzero(self._counts[codes] < 0)
+        distinct, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        net = np.bincount(group, weight, len(distinct)).astype(np.int64)
+        missing = np.flatnonzero(self._counts[distinct] + net < 0)
         if len(missing):
-            np.add.at(self._counts, codes, -weight)
-            raise self._error(f"row {self._shown(columns, missing[0])} is not there")
+            row = first[missing].min()
+            raise self._error(f"row {self._shown(columns, row)} is not there")
+        goes = np.repeat(first, np.maximum(-net, 0))
+        comes = np.repeat(np.arange(len(weight)), np.maximum(weight, 0))
+        comes = comes[_last_of_each(group[comes], net)]
+        index = np.concatenate([np.sort(goes), comes])
+        sign = np.repeat(np.array([-1, 1], np.int64), [len(goes), len(comes)])
+        return Difference(index, sign, codes[index])
+
+    def apply(self, columns: Sequence[pa.Array], change: Difference) -> Ints:
+        """Let the rows of a difference come and go: their numbers. Of equal rows, the last that
+        came goes first. DataError, and nothing is changed, where two would have one key."""
         if self._key:
-            self._claim(columns, codes, weight)
-        self.size += int(weight.sum())
+            self._claim(columns, change)
+        np.add.at(self._counts, change.codes, change.sign)
+        self.size += int(change.sign.sum())
+        goes = change.sign < 0
+        numbers = [self._numbers.go(change.codes[goes]), self._numbers.come(change.codes[~goes])]
         self._sweep()
+        return np.concatenate(numbers)
 
     def _encode(self, columns: Sequence[pa.Array], length: int) -> Ints:
         known = self._rows.count
@@ -63,16 +90,15 @@ class TableContents:
             self._stored.put(codes[fresh], Columns.of(columns).take(fresh))
         return codes
 
-    def _claim(self, columns: Sequence[pa.Array], codes: Ints, weight: Ints) -> None:
-        keys = self._keys.encode([columns[number] for number in self._key], len(weight))
+    def _claim(self, columns: Sequence[pa.Array], change: Difference) -> None:
+        of_key = [columns[number] for number in self._key]
+        keys = self._keys.encode(of_key, len(change.sign))
         self._taken = _with_room(self._taken, self._keys.count)
         self._of_key = _with_room(self._of_key, self._keys.count)
-        np.add.at(self._taken, keys, weight)
+        np.add.at(self._taken, keys, change.sign)
         twice = np.flatnonzero(self._taken[keys] > 1)
         if len(twice):
-            np.add.at(self._taken, keys, -weight)
-            np.add.at(self._counts, codes, -weight)
-            of_key = [columns[number] for number in self._key]
+            np.add.at(self._taken, keys, -change.sign)
             remedy = "UPDATE or DELETE the row first"
             if self._table.changes is Changes.OWN:
                 remedy = f'let "{self._table.time[0]}" be part of it, if rows follow each other'
@@ -80,8 +106,8 @@ class TableContents:
                 f"two rows would have the key {self._shown(of_key, twice[0])}",
                 f"{listed(self._table.key)} is the PRIMARY KEY: {remedy}",
             )
-        came = weight > 0
-        self._of_key[keys[came]] = codes[came]
+        came = change.sign > 0
+        self._of_key[keys[came]] = change.codes[came]
 
     def _sweep(self) -> None:
         """Forget rows and keys that are gone, each time half as many again have come."""
@@ -89,6 +115,7 @@ class TableContents:
             kept = np.flatnonzero(self._counts[: self._rows.count])
             renumbered = self._rows.keep(kept)
             self._of_key = renumbered[np.minimum(self._of_key, len(renumbered) - 1)]
+            self._numbers.renumber(renumbered)
             self._stored.move(kept, len(kept) + _FEW)
             self._stored.vacuum(np.arange(len(kept)))
             self._counts = _with_room(self._counts[kept], len(kept) + _FEW)
@@ -99,9 +126,13 @@ class TableContents:
             self._of_key = _with_room(self._of_key[taken], len(taken) + _FEW)
 
     def rows(self) -> tuple[list[pa.Array], Ints]:
-        """All rows, each once, and how often each is there."""
-        codes = np.flatnonzero(self._counts[: self._rows.count])
-        return list(self._stored.rows(codes)), self._counts[codes]
+        """All rows in the order in which they came, and their numbers."""
+        codes, numbers = self._numbers.all()
+        return list(self._stored.rows(codes)), numbers
+
+    def numbers(self, columns: Sequence[pa.Array], length: int) -> Ints:
+        """The numbers of rows that are there, which would go."""
+        return self._numbers.numbers(self._rows.encode(columns, length, add=False))
 
     def counts(self, columns: Sequence[pa.Array], length: int) -> Ints:
         """How often each of these rows is there."""
@@ -116,9 +147,8 @@ class TableContents:
 
     def table(self) -> pa.Table:
         """All rows as a table."""
-        columns, counts = self.rows()
-        table = pa.table(columns, schema=self._schema)
-        return table.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
+        columns, _ = self.rows()
+        return pa.table(columns, schema=self._schema)
 
     @property
     def _schema(self) -> pa.Schema:
@@ -131,11 +161,22 @@ class TableContents:
         return DataError(f'table "{self._table.name}": {message}', help=help)
 
 
-def net_rows(records: Records) -> tuple[list[pa.Array], Ints]:
-    """What changes come to: each row once, and how often it came or went all in all."""
-    names = [str(number) for number in range(len(records.columns))]
-    net = net_changes(pa.table(records.columns, names=names), weights_of(records))
-    return arrays_of(net.rows), net.weight
+def net_rows(records: Records) -> Records:
+    """The rows that numbered changes leave: those that came and did not go, or went and did not
+    come."""
+    assert records.number is not None
+    _, first, group = np.unique(records.number, return_index=True, return_inverse=True)
+    weight = np.bincount(group, weights_of(records), len(first)).astype(np.int64)
+    left = np.flatnonzero(weight)
+    return replace(records.take(first[left]), weight=weight[left])
+
+
+def _last_of_each(groups: Ints, wanted: Ints) -> Ints:
+    """The places of the last so many of each group."""
+    order = np.argsort(groups, kind="stable")
+    size = np.bincount(groups, minlength=len(wanted))
+    place = np.arange(len(groups)) - np.repeat(np.cumsum(size) - size, size)
+    return np.sort(order[place >= (size - wanted)[groups[order]]])
 
 
 def weights_of(records: Records) -> Ints:

@@ -3,13 +3,18 @@
 What the query has been told of the table stays in the checkpoint: after a restart only what has
 changed meanwhile is told. Changes are kept one by one; from time to time those that were received
 become one, so that all takes about twice the room of the table.
+
+The state of the query has rows by the arrival numbers that it was told. A table that is made again
+by another process numbers its rows anew, so the numbers of its later changes are translated.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import quote
 
 import numpy as np
+import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.checkpoint.files import Files
@@ -17,8 +22,10 @@ from millstream.checkpoint.records import sealed, unsealed
 from millstream.checkpoint.spool import Spool, decoded, encoded
 from millstream.local.inbox import CAPACITY, Inbox, SpooledInlet
 from millstream.local.intake import joined
-from millstream.local.table_contents import net_rows
+from millstream.local.table_contents import net_rows, weights_of
 from millstream.logical.time import ALWAYS, INFINITY
+from millstream.physical.batch import Ints
+from millstream.physical.keys import KeySpace
 from millstream.records import Checked, Records
 
 _FOLDER = "tables"
@@ -33,12 +40,41 @@ class TableInlet(SpooledInlet):
         self._folder = f"{_FOLDER}/{quote(stream.name, safe='')}"
         self._folded = 0  # rows of changes that have become one
         self._rows = 0  # rows that they left
+        # The numbers of rows that the table has from before a restart, and those that the query
+        # was told; rows that came later have numbers above all of these.
+        self._same, self._told = np.full((2, 1), INFINITY, np.int64)  # the last entry: no row's
+        self._above = 0
 
     def recover(self, received: int) -> int:
         parts = self._base()
         parts += [rows.records for first, rows in self._spool.all() if first >= self._folded]
         self.known = joined(parts) if parts else None
         return super().recover(received)
+
+    def caught_up(self, known: Records, present: Records) -> Records:
+        """What makes the rows that are known those that the table has. Equal rows are the same, in
+        the order in which they came."""
+        assert known.number is not None
+        assert present.number is not None
+        self._above = int(known.number.max(initial=-1)) + 1
+        known = net_rows(known)
+        assert known.number is not None
+        old, new = _places(known, present)
+        _, still, there = np.intersect1d(old, new, assume_unique=True, return_indices=True)
+        order = np.argsort(present.number[there])
+        self._same = np.append(present.number[there][order], INFINITY)
+        self._told = np.append(known.number[still][order], INFINITY)
+        gone = known.take(np.setdiff1d(np.arange(len(known)), still))
+        come = present.take(np.setdiff1d(np.arange(len(present)), there))
+        return joined([replace(gone, weight=-weights_of(gone)), self.as_told(come)])
+
+    def as_told(self, records: Records) -> Records:
+        """Changes of the table, with the numbers that the query knows."""
+        number = records.number
+        assert number is not None
+        place = np.searchsorted(self._same, number)
+        same = self._same[place] == number
+        return replace(records, number=np.where(same, self._told[place], number + self._above))
 
     def _base(self) -> list[Records]:
         """What changes that became one have left."""
@@ -74,7 +110,24 @@ class TableInlet(SpooledInlet):
 
 def _as_one(records: Records) -> Records:
     """Changes as one, at the time of the last of them."""
-    columns, weight = net_rows(records)
+    net = net_rows(records)
     latest = int(records.start.max(initial=ALWAYS))
-    start = np.full(len(weight), latest, np.int64)
-    return Records(columns, start, np.full(len(weight), INFINITY, np.int64), weight)
+    start = np.full(len(net), latest, np.int64)
+    return replace(net, start=start, end=np.full(len(net), INFINITY, np.int64))
+
+
+def _places(known: Records, present: Records) -> tuple[Ints, Ints]:
+    """A number for each row: the same for the first of equal rows of either side, for the second,
+    and so on."""
+    columns = [pa.concat_arrays(pair) for pair in zip(known.columns, present.columns, strict=True)]
+    length = len(known) + len(present)
+    codes = KeySpace([column.type for column in columns]).encode(columns, length)
+    sides = []
+    for records, own in ((known, codes[: len(known)]), (present, codes[len(known) :])):
+        assert records.number is not None
+        order = np.lexsort([records.number, own])
+        _, first, group = np.unique(own[order], return_index=True, return_inverse=True)
+        places = np.empty(len(own), np.int64)
+        places[order] = own[order] * length + np.arange(len(own)) - first[group]
+        sides.append(places)
+    return sides[0], sides[1]

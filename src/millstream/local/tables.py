@@ -33,7 +33,11 @@ _SMALL = 100_000  # rows of a table of which every task of Spark may have all
 
 
 class HeldTable:
-    """A table in memory. `domain` is that of the times that its changes have named."""
+    """A table in memory. `domain` is that of the times that its changes have named.
+
+    Each row has an arrival number, which counts the rows that have come to the table; the change
+    that takes the row away has the same one. UPDATE takes a row away and brings another, which has
+    a new number. A row that a change leaves as it is keeps its own."""
 
     trouble: TableTrouble | None = None  # why it cannot be read at present
 
@@ -91,10 +95,17 @@ class HeldTable:
         with self._lock:
             return self._contents.counts(records.columns, len(records))
 
-    def _present(self) -> Records:
-        """The rows of the table, and how often it has each."""
-        columns, counts = self._contents.rows()
-        return Records(columns, *self._valid(columns, len(counts)), counts)
+    def numbers(self, records: Records) -> Ints:
+        """The arrival numbers of rows that the table has."""
+        with self._lock:
+            return self._contents.numbers(records.columns, len(records))
+
+    def present(self) -> Records:
+        """The rows of the table in the order in which they came, with their numbers."""
+        with self._lock:
+            columns, numbers = self._contents.rows()
+            weight = np.ones(len(numbers), np.int64)
+            return Records(columns, *self._valid(columns, len(numbers)), weight, numbers)
 
     def _valid(self, columns: Sequence[pa.Array], length: int) -> tuple[Ints, Ints]:
         """When rows are valid: where they do not say it, always."""
@@ -108,19 +119,24 @@ class HeldTable:
         """Rows come (above 0) and go (below 0) at one moment, `at` some instant or as soon as it is
         read; rows that say when they come, come then. It does not wait for room in the queues of
         queries, since those may wait for who holds the lock."""
-        if not len(records):
-            return
         with self._lock, self.gate:
             self._check_mutable()
-            start, timed = self._starts(records, weight, at)
-            whole = start if self.table.changes is not Changes.OWN else records.start
-            end = records.end if self.table.changes is Changes.OWN else _for_ever(len(records))
-            changed = Records(records.columns, whole, end, weight)
-            self._contents.apply(records.columns, weight)
+            change = self._contents.difference(records.columns, weight)
+            if not len(change.index):
+                return
+            records, sign = records.take(change.index), change.sign
+            start, timed = self._starts(records, sign, at)
+            if self.table.changes is Changes.OWN:
+                start, end = records.start, records.end
+            else:
+                end = _for_ever(len(records))
+            number = self._contents.apply(records.columns, change)
+            changed = Records(records.columns, start, end, sign, number)
             self.domain = self._domain_of(at)
             self._remember(changed, timed)
             for inlet in self._readers:
-                inlet.offer(Checked(changed), wait=False)
+                told = inlet.as_told(changed) if isinstance(inlet, TableInlet) else changed
+                inlet.offer(Checked(told), wait=False)
 
     def await_room(self) -> None:
         """Wait until the queries that read have room for a change. Who holds no lock does that
@@ -131,19 +147,13 @@ class HeldTable:
     def become(self, records: Records) -> None:
         """Have these rows and no others."""
         with self._lock:
-            self.exchange(self._present(), records)
+            self.exchange(self.present(), records)
 
     def exchange(self, gone: Records, come: Records, at: object = None) -> None:
         """Some rows for others, at one moment; those that are among both stay."""
-        changes = self._net([_taken(gone), replace(come, weight=weights_of(come))])
-        assert changes.weight is not None
-        self.change(changes, changes.weight, at)
-
-    def _net(self, parts: list[Records]) -> Records:
-        """The same changes, each row once; what goes before what comes."""
-        columns, weight = net_rows(joined(parts))
-        order = np.argsort(weight > 0, kind="stable")
-        return Records(columns, *self._valid(columns, len(weight)), weight).take(order)
+        both = joined([replace(r, weight=None, number=None) for r in (gone, come)])
+        weight = np.concatenate([-weights_of(gone), weights_of(come)])
+        self.change(both, weight, at)
 
     def _check_mutable(self) -> None:
         if self.is_fixed and self._readers:
@@ -233,14 +243,14 @@ class HeldTable:
         final = min(self._inputs[inlet].frontier for inlet in self._readers)
         all = joined(self._history).in_order()
         first = int(np.searchsorted(all.start, final))
-        old = self._net([all.slice(0, first)])
+        old = net_rows(all.slice(0, first))
         start, end = _always(len(old))
         self._history = [replace(old, start=start, end=end), all.slice(first, len(all))]
         self._told = len(old) + len(all) - first
 
     def _timeless(self, without: Records) -> Records:
         """What the table had before the first change that named its time."""
-        net = self._net([self._present(), _taken(without)])
+        net = net_rows(joined([self.present(), _taken(without)]))
         start, end = _always(len(net))
         return replace(net, start=start, end=end)
 
@@ -254,7 +264,10 @@ class HeldTable:
         with self._lock:
             if self._history is not None:
                 return joined(self._history).in_order()
-            return self._present().in_order()
+            present = self.present().in_order()
+            if self.table.changes is Changes.OWN:  # by time, as rows of streams are
+                return replace(present, number=np.arange(len(present)))
+            return present
 
     def check_domain(self, domain: TimeDomain) -> None:
         if self.domain not in (ANY_TIME, domain) and self.domain.type != domain.type:
@@ -276,17 +289,19 @@ class HeldTable:
         one."""
         inlet.recover(received)
         with self._lock:
-            known = inlet.known if isinstance(inlet, TableInlet) else None
-            first = self._versions() if known is None else self._news(known)
+            if isinstance(inlet, TableInlet) and inlet.known is not None:
+                first = self._news(inlet, inlet.known)
+            else:
+                first = self._versions()
             if len(first):
                 inlet.offer(Checked(first))
             self._readers.append(inlet)
         return 0
 
-    def _news(self, known: Records) -> Records:
+    def _news(self, inlet: TableInlet, known: Records) -> Records:
         """What makes rows that a query was told before a restart the present ones: not before the
         last change of which it was told, which may lie ahead."""
-        news = self._net([_taken(known), self._present()])
+        news = inlet.caught_up(known, self.present())
         if self.is_fixed and len(news):
             raise QueryError(
                 f'table "{self.table.name}" is {self.table.changes.value}, and has other rows than '
@@ -297,7 +312,7 @@ class HeldTable:
         if (weights_of(known) < 0).any():
             self._floor = self._latest
         start, _ = self._starts(news, weights_of(news), None)
-        return replace(news, start=start)
+        return replace(news, start=start, end=_for_ever(len(news)))
 
     def detach(self, inlet: Inlet) -> None:
         with self._lock:

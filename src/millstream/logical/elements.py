@@ -28,10 +28,14 @@ Snapshot: TypeAlias = Counter[Row]
 
 @dataclass(frozen=True)
 class Element:
+    """`number` is the arrival number of a table's row, the same where it comes and where it goes;
+    without one, the element's position in its stream is its number."""
+
     row: Row
     start: int
     end: int
     weight: int = 1
+    number: int | None = None
 
     def __str__(self) -> str:
         end = "∞" if self.end == INFINITY else str(self.end)

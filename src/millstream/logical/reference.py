@@ -163,10 +163,12 @@ class Reference:
     # --- standard operators (K §8.1) -------------------------------------------------------------
 
     def _source(self, plan: Source, t: int) -> Snapshot:
-        """6.2: the rows whose interval contains t."""
+        """6.2: the rows whose interval contains t. A row that goes from a table has the arrival
+        number of the row that came."""
         bag: Snapshot = Counter()
-        for number, element in enumerate(self.inputs[plan.stream]):
+        for position, element in enumerate(self.inputs[plan.stream]):
             if element.start <= t < element.end:
+                number = position if element.number is None else element.number
                 row = (*element.row, number) if plan.arrival else element.row
                 bag[row] += element.weight
         return Counter({row: n for row, n in bag.items() if n})

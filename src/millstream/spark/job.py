@@ -17,6 +17,7 @@ from millstream.fragments.progress import Step
 from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput, Runner, Transient, leaf_messages, level_messages
 from millstream.fragments.work import Work
+from millstream.physical.arrays import int64, of_int64
 from millstream.physical.batch import Batch
 from millstream.records import Records
 from millstream.spark.leaves import frame_leaves
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-LEAF_SCHEMA = pa.schema([("stream", pa.string()), ("first", pa.int64()), ("payload", pa.binary())])
+LEAF_SCHEMA = pa.schema(
+    {"stream": pa.string(), "first": pa.int64(), "numbered": pa.bool_(), "payload": pa.binary()}
+)
 
 
 def run_batch(work: Work, step: Step, leaves: DataFrame) -> Outcome:
@@ -89,7 +92,8 @@ def _own_leaves(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) ->
     tasks: dict[int, list[dict[str, object]]] = defaultdict(list)
     for input in inputs:
         for task, (first, records) in enumerate(_pieces(input.records, work.places)):
-            row = {"stream": input.stream, "first": input.first + first}
+            numbered = records.number is not None
+            row = {"stream": input.stream, "first": input.first + first, "numbered": numbered}
             tasks[task].append({**row, "payload": _packed(records)})
     parts = [pa.RecordBatch.from_pylist(rows, LEAF_SCHEMA) for rows in tasks.values()]
     frame = spark.createDataFrame(pa.Table.from_batches(parts))  # each one is a partition
@@ -105,7 +109,10 @@ def _pieces(records: Records, count: int) -> Iterator[tuple[int, Records]]:
 
 
 def _packed(records: Records) -> bytes:
-    return encoded(Batch.of(records.columns, records.start, records.end, records.weight))
+    """The arrival numbers, where rows have some, are the last column."""
+    numbers = [] if records.number is None else [of_int64(records.number)]
+    columns = [*records.columns, *numbers]
+    return encoded(Batch.of(columns, records.start, records.end, records.weight))
 
 
 def _leaf_task(work: Work) -> Task:
@@ -118,8 +125,11 @@ def _leaf_task(work: Work) -> Task:
 
 def _unpacked(records: Iterable[pa.RecordBatch]) -> Iterator[LeafInput]:
     for record in records:
-        streams, firsts = record.column(0).to_pylist(), record.column(1).to_pylist()
-        for index, (stream, first) in enumerate(zip(streams, firsts, strict=True)):
-            batch = decoded(record.column(2)[index].as_buffer())
-            rows = Records(list(batch.columns), batch.start, batch.end, batch.weight)
+        *told, payloads = record.columns
+        leaves = zip(*(column.to_pylist() for column in told), strict=True)
+        for index, (stream, first, numbered) in enumerate(leaves):
+            batch = decoded(payloads[index].as_buffer())
+            columns = list(batch.columns)
+            number = int64(columns.pop()) if numbered else None
+            rows = Records(columns, batch.start, batch.end, batch.weight, number)
             yield LeafInput(stream, rows, first)

@@ -157,8 +157,8 @@ class PullBinder(StatementBinder):
         self.note_use(read.name, RAW_TIME, span)  # rows that are always there have no time
         columns = tuple(replace(column, qualifier="") for column in columns)
         alias = self.fresh(read.name)
-        source = Source(str(read), alias, columns, RAW_TIME, Lifetime.ALWAYS, numbered=False)
-        return replace(source, relation=True)
+        source = Source(str(read), alias, columns, RAW_TIME, Lifetime.ALWAYS, relation=True)
+        return replace(source, numbered=isinstance(read.entry, Table))
 
 
 def _domain(entry: Stream | DerivedStream) -> TimeDomain:

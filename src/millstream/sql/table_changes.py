@@ -197,9 +197,7 @@ class ChangeBinder(PullBinder):
 
     def _values_source(self, values: Values) -> Plan:
         alias = self.fresh(VALUES)
-        return Source(
-            VALUES, alias, values.columns, RAW_TIME, Lifetime.ALWAYS, numbered=False, relation=True
-        )
+        return Source(VALUES, alias, values.columns, RAW_TIME, Lifetime.ALWAYS, relation=True)
 
 
 def _as_values(rows: exp.Expression) -> exp.Expression:
