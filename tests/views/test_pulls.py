@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Iterator
 
 import duckdb
@@ -11,6 +12,7 @@ import pytest
 from bids import Auction, bids
 
 import millstream as ms
+from millstream.pulls import PullQuery
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
@@ -192,3 +194,70 @@ def test_tables_are_read_as_they_are(auction: Auction) -> None:
     with pytest.raises(ms.BindError, match='table "names" is as it is: AS OF reads views'):
         session.sql("SELECT * FROM names AS OF 3")
     session.sql("DROP TABLE names")
+
+
+# --- names of WITH --------------------------------------------------------------------------------
+
+SCOPES = [
+    "WITH t AS (SELECT id + 1 AS id FROM t) SELECT SUM(id) AS s FROM t",
+    "WITH T AS (SELECT id + 1 AS id FROM t) SELECT SUM(id) AS s FROM t",
+    "WITH a AS (SELECT id FROM t), t AS (SELECT id * 2 AS id FROM a) SELECT SUM(id) AS s FROM t",
+    "WITH u AS (SELECT id FROM t), t AS (SELECT id FROM u) SELECT SUM(t.id + u.id) AS s FROM t, u",
+    "WITH t AS (SELECT id FROM u), u AS (SELECT id * 10 AS id FROM t) SELECT SUM(id) AS s FROM u",
+    "WITH v AS (SELECT id FROM t) SELECT SUM(id) AS s FROM v",
+    "WITH s AS (SELECT id FROM t) SELECT SUM(id) AS s FROM s",
+    "SELECT SUM(id) AS s FROM (WITH t AS (SELECT id + 1 AS id FROM t) SELECT id FROM t) x",
+    "SELECT (SELECT SUM(id) FROM (WITH t AS (SELECT id FROM u) SELECT id FROM t) x) AS s, id FROM t",
+    "WITH t AS (WITH t AS (SELECT id * 3 AS id FROM t) SELECT id + 1 AS id FROM t) "
+    "SELECT SUM(id) AS s FROM t",
+    "WITH t AS (SELECT id + 1 AS id FROM t) SELECT id FROM t WHERE id IN (SELECT id FROM t)",
+    "WITH t AS (SELECT id FROM u) SELECT id FROM t UNION ALL SELECT id FROM t",
+    "SELECT id FROM t WHERE id IN (WITH t AS (SELECT id + 1 AS id FROM t) SELECT id FROM t)",
+    "WITH x AS (SELECT id FROM t) SELECT x.id FROM x JOIN (WITH x AS (SELECT id FROM u) "
+    "SELECT id FROM x) y ON x.id = y.id",
+    "WITH v AS (SELECT id FROM v), t AS (SELECT id FROM v) SELECT COUNT(*) AS n FROM t",
+]
+
+
+@pytest.fixture(scope="module")
+def named() -> Iterator[ms.Session]:
+    session = ms.Session(engine="local")
+    session.sql("CREATE TABLE t (id INT)")
+    session.sql("CREATE TABLE u (id INT)")
+    session.sql("INSERT INTO t VALUES (1), (2), (5)")
+    session.sql("INSERT INTO u VALUES (2), (3)")
+    session.feed("s", {"ts": "BIGINT"}, time="ts")
+    session.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE id < 5")
+    deadline = time.monotonic() + 30
+    while session.views["v"].table().num_rows < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    yield session
+    session.views["v"].stop()
+
+
+@pytest.mark.parametrize("query", SCOPES)
+def test_a_query_in_with_hides_what_has_its_name(named: ms.Session, query: str) -> None:
+    connection = duckdb.connect()
+    for name, rows in {"t": [1, 2, 5], "u": [2, 3], "v": [1, 2]}.items():
+        connection.register(name, pa.table({"id": pa.array(rows, pa.int32())}))
+    ours = answer(named.sql(query).run())
+    assert sorted(ours) == sorted(connection.execute(query).fetchall())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH s AS (SELECT ts FROM s) SELECT COUNT(*) AS n FROM s",
+        "WITH a AS (SELECT ts FROM s), s AS (SELECT id FROM t) SELECT COUNT(*) AS n FROM a, s",
+        "WITH t AS (SELECT id FROM t WHERE id IN (SELECT ts FROM s)) SELECT id FROM t",
+        "SELECT COUNT(*) AS n FROM t WHERE id IN (WITH t AS (SELECT ts FROM s) SELECT ts FROM t)",
+        "SELECT id FROM (WITH s AS (SELECT id FROM t) SELECT id FROM s) x "
+        "WHERE id IN (SELECT ts FROM s)",
+    ],
+)
+def test_a_stream_that_is_not_hidden_makes_a_query_that_runs_on(
+    named: ms.Session, query: str
+) -> None:
+    registered = named.sql(query)
+    assert not isinstance(registered, PullQuery)
+    named.sql(f"DROP QUERY {registered.name}")

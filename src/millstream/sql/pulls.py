@@ -6,7 +6,7 @@ Plain SQL, whose relations are constant: each view stands at its frontier, or is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -20,7 +20,7 @@ from millstream.logical.time import RAW_TIME, TimeDomain
 from millstream.sql.binder import StatementBinder
 from millstream.sql.clauses import AsOf
 from millstream.sql.ordering import limit_of
-from millstream.sql.scope import name_of
+from millstream.sql.scope import name_of, part
 from millstream.sql.statements import Query, clauses_of
 
 
@@ -57,7 +57,7 @@ class Pull:
 def is_pull(query: Query, catalog: Catalog) -> bool:
     """Whether a query reads nothing but views and tables, and asks for nothing that only a started
     query can give; or for something that no started query can."""
-    references = [node for node in query.tree.find_all(exp.Table) if not _is_of_with(node)]
+    references = list(_registered(query.tree, ()))
     if any(_is_history(node) or clauses_of(node).as_of for node in references):
         return True
     return (
@@ -67,10 +67,23 @@ def is_pull(query: Query, catalog: Catalog) -> bool:
     )
 
 
-def _is_of_with(node: exp.Table) -> bool:
-    """Whether the reference is to a query in WITH."""
-    root = node.root()
-    return any(node.name.lower() == cte.alias.lower() for cte in root.find_all(exp.CTE))
+def _registered(node: exp.Expression, hidden: tuple[str, ...]) -> Iterator[exp.Table]:
+    """The references to what is registered, not to a query in WITH. A query in WITH hides its name
+    from those that follow it, from the query below the WITH and from all inside that; not from
+    itself, nor from those before it."""
+    clause = part(node, "with")
+    for entry in clause.expressions if clause is not None else ():
+        yield from _registered(entry.this, hidden)
+        hidden = (*hidden, entry.alias)
+    if isinstance(node, exp.Table) and not _is_hidden(node, hidden):
+        yield node
+    for child in node.iter_expressions():
+        if child is not clause:
+            yield from _registered(child, hidden)
+
+
+def _is_hidden(node: exp.Table, hidden: tuple[str, ...]) -> bool:
+    return isinstance(node.this, exp.Identifier) and any(map(name_of(node.this).matches, hidden))
 
 
 def _is_history(node: exp.Table) -> bool:
