@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import millstream as ms
 from cli.statements import LIVE, QUERY, STREAM, command, write
 from cli.terminal import Terminal, terminal
 from millstream.cli.completion import Completions
-from millstream.cli.shell import is_complete, prompt_session
+from millstream.cli.shell import Shell, is_complete, prompt_session
 
 PROMPT = "millstream>"
 
@@ -176,6 +177,48 @@ def test_a_closed_terminal(tmp_path: Path) -> None:
         screen.expect(PROMPT)
         screen.hang_up()
         assert screen.process.wait(300) in (0, 143)
+
+
+# --- watching views -------------------------------------------------------------------------------
+
+
+def watched(shell: Shell, text: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What `\\watch` shows in the end."""
+    assert shell.run(f"\\watch {text}")
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_watching_a_view_shows_what_the_view_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """A query of its own over the view's streams would begin when it is asked."""
+    session = ms.Session(engine="local")
+    feed = session.feed("S", {"t": "BIGINT", "x": "INT"}, time="t")
+    session.sql(
+        "CREATE MATERIALIZED VIEW v AS "
+        "SELECT x, COUNT(*) AS n FROM S WINDOW(RANGE UNBOUNDED) GROUP BY x"
+    )
+    feed.send([(1, 7), (2, 7), (3, 8)])
+    view = session.views["v"]
+    view.as_of(2, timeout=60)
+
+    def more() -> None:
+        feed.send([(4, 7), (5, 9)])
+        feed.close()
+
+    later = threading.Timer(0.5, more)
+    later.start()
+    shown = watched(Shell(session, {}), "SELECT * FROM v WHERE n > 1 ORDER BY x", capsys)
+    later.join()
+    assert shown[0].startswith("v at ")
+    assert shown[0].endswith("(Ctrl-C stops it)")
+    assert "7 3" in shown
+    assert session.queries == {}
+
+
+def test_watching_a_table_of_the_session_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    session = ms.Session(engine="local")
+    session.sql("CREATE TABLE R (id INT)")
+    session.sql("INSERT INTO R VALUES (3), (1)")
+    assert watched(Shell(session, {}), "SELECT id FROM R", capsys)[-3:-1] == ["1", "3"]
 
 
 # --- its parts ------------------------------------------------------------------------------------

@@ -207,7 +207,8 @@ SCOPES = [
     "WITH v AS (SELECT id FROM t) SELECT SUM(id) AS s FROM v",
     "WITH s AS (SELECT id FROM t) SELECT SUM(id) AS s FROM s",
     "SELECT SUM(id) AS s FROM (WITH t AS (SELECT id + 1 AS id FROM t) SELECT id FROM t) x",
-    "SELECT (SELECT SUM(id) FROM (WITH t AS (SELECT id FROM u) SELECT id FROM t) x) AS s, id FROM t",
+    "SELECT (SELECT SUM(id) FROM (WITH t AS (SELECT id FROM u) SELECT id FROM t) x) AS s, id "
+    "FROM t",
     "WITH t AS (WITH t AS (SELECT id * 3 AS id FROM t) SELECT id + 1 AS id FROM t) "
     "SELECT SUM(id) AS s FROM t",
     "WITH t AS (SELECT id + 1 AS id FROM t) SELECT id FROM t WHERE id IN (SELECT id FROM t)",

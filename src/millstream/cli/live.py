@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -9,17 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millstream.catalog import DerivedStream, Stream, Table
 from millstream.cli.mailbox import Mailbox
 from millstream.display import is_number, rows_of, text_of
 from millstream.logical.expressions import Column
 from millstream.logical.plan import Plan, TopN
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as DrawnTable
 
+    from millstream.pulls import PullQuery
     from millstream.query import Query
+    from millstream.session import Session
 
 _SHOWN_ROWS = 20
+_ASKED_EVERY = 0.2  # seconds from one look at views to the next
+_READ_EVERY = 2.0  # … at tables elsewhere, which are read in whole
 
 
 class CurrentTable:
@@ -79,14 +85,14 @@ def _hashable(value: Any) -> Any:
     return text_of(value) if isinstance(value, list | dict) else value
 
 
-def drawn(schema: pa.Schema, rows: list[tuple[Any, ...]], most: int = _SHOWN_ROWS) -> Table:
+def drawn(schema: pa.Schema, rows: Sequence[Sequence[Any]], most: int = _SHOWN_ROWS) -> DrawnTable:
     """The first rows, and how many more there are."""
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.table import Table as DrawnTable
     from rich.text import Text
 
     more = f"… and {len(rows) - most:,} more" if len(rows) > most else None
-    table = Table(caption=more, caption_justify="left", box=SIMPLE_HEAD)
+    table = DrawnTable(caption=more, caption_justify="left", box=SIMPLE_HEAD)
     for field in schema:
         table.add_column(Text(field.name), justify="right" if is_number(field.type) else "left")
     for row in rows[:most]:
@@ -117,3 +123,29 @@ def watch(query: Query) -> None:
     finally:
         mailbox.close()
         running.stop()
+
+
+def watch_kept(session: Session, query: PullQuery) -> None:
+    """Show what views and tables have, asked for again as long as that can change, or until
+    Ctrl-C."""
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    names = {read.name for read in query.pull.reads.values()}
+    views = [view for view in session._kept.all if view.name in names]
+    elsewhere = any(_is_elsewhere(read.entry) for read in query.pull.reads.values())
+    with suppress(KeyboardInterrupt), Live(console=Console(), auto_refresh=False) as live:
+        goes_on = True
+        while goes_on:
+            goes_on = elsewhere or any(view.state == "running" for view in views)
+            table = query.run()
+            places = ", ".join(f"{view.name} at {view.frontier}" for view in views)
+            head = Text(f"{places} (Ctrl-C stops it)".lstrip())
+            live.update(Group(head, drawn(query.schema, rows_of(table))), refresh=True)
+            if goes_on:
+                time.sleep(_READ_EVERY if elsewhere else _ASKED_EVERY)
+
+
+def _is_elsewhere(entry: Stream | DerivedStream) -> bool:
+    return isinstance(entry, Table) and entry.connector is not None

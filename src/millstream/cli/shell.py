@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.cli.explain import verbose_text
-from millstream.cli.live import watch
+from millstream.cli.live import watch, watch_kept
 from millstream.cli.liveness import is_live
 from millstream.cli.output import Output
 from millstream.cli.progress import progress
@@ -266,8 +266,12 @@ class Shell:
         return query
 
     def _watch(self, text: str) -> None:
-        spark_started(self._session)
+        """What views and tables have is asked for again and again; another query runs."""
         query = self._select(text)
+        if isinstance(query, PullQuery):
+            watch_kept(self._session, query)
+            return
+        spark_started(self._session)
         if query.emit != "CHANGES":
             self._drop(query)
             query = self._select(f"{query.text.removesuffix(' EMIT FINAL')} EMIT CHANGES")
