@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -140,7 +141,7 @@ def check_instants(session: ms.Session, judge: Judge, question: Question) -> Non
     """From the first change of a table that the query reads on."""
     given = session.sql(f"{question.ours} EMIT CHANGES").run().to_pylist()
     rows = [(tuple(map(_plain, list(row.values())[:-2])), row) for row in given]
-    read = [table for table in judge.tables.values() if f" {table.name} " in f"{question.ours} "]
+    read = [t for t in judge.tables.values() if re.search(rf"\b{t.name}\b", question.ours)]
     instants = [t for table in read for stay in table.stays for t in (stay.start, stay.end)]
     instants = [instant for instant in instants if 0 <= instant < INFINITY]
     for instant in range(min(instants), max(instants) + 2) if instants else ():
