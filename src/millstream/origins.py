@@ -14,7 +14,7 @@ from millstream.local.bounded import BATCH_ROWS
 from millstream.local.intake import all_records
 from millstream.local.sources import Feed, Reader
 from millstream.local.tables import HeldTable
-from millstream.logical.plan import Lifetime, Plan, Source
+from millstream.logical.plan import Lifetime, Plan, Source, beginners
 from millstream.logical.time import ANY_TIME, TIMESTAMP_TIME, TimeDomain
 from millstream.names import Name
 from millstream.records import Records
@@ -70,6 +70,13 @@ class Origins:
         tables = (self._held.get(name) for name in sources_of(plan))
         domains = (table.domain for table in tables if isinstance(table, HeldTable))
         return next((domain for domain in domains if domain != ANY_TIME), TIMESTAMP_TIME)
+
+    def without_times(self, plan: Plan) -> list[str]:
+        """The tables of a plan that reads nothing else, if no change of any names its time."""
+        names = [source.stream for source in beginners(plan) if source.relation]
+        tables = [held for name in names if isinstance(held := self._held.get(name), HeldTable)]
+        undated = bool(tables) and not any(table.has_times for table in tables)
+        return sorted({table.table.name for table in tables}) if undated else []
 
     # --- all that there is -----------------------------------------------------------------------
 

@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from millstream import reference_answers
 from millstream.catalog import Connector, RegisteredQuery
-from millstream.errors import Diagnostic, QueryError, RowErrorWarning, warn_caller
+from millstream.errors import (
+    Diagnostic,
+    MillstreamWarning,
+    QueryError,
+    RowErrorWarning,
+    listed,
+    warn_caller,
+)
 from millstream.instants import chronon
 from millstream.logical.analysis import given_anew
 from millstream.logical.elements import Row, row_key
@@ -187,12 +194,25 @@ class Query:
         return deliver_all(self.name, form, partial(opened, sink, context), self._answer)
 
     def _answer(self) -> pa.Table:
+        self._warn_if_time_never_begins()
         match self._session.engine:
             case "reference":
                 return self._run_reference(self._inputs())
             case "spark":
                 return self._run_spark()
         return self._run_local(self._inputs())
+
+    def _warn_if_time_never_begins(self) -> None:
+        """A query over tables alone begins with their first change that names its time."""
+        tables = self._session._origins.without_times(self.plan)
+        if tables:
+            warn_caller(
+                "the answer is empty: it begins with the first change that names its time, and no "
+                f"change of {'table' if len(tables) == 1 else 'tables'} {listed(tables)} does",
+                MillstreamWarning,
+                "leave EMIT out to get the present rows, name the time of changes with EFFECTIVE "
+                "AT, or start the query",
+            )
 
     def _inputs(self) -> dict[str, Records]:
         return self._session._origins.inputs(self.plan)
@@ -353,6 +373,7 @@ class Query:
         self._check_registered()
         if self.running is not None and self.running.answers_snapshots:
             return self.running.snapshot(at, timeout)
+        self._warn_if_time_never_begins()
         instant = chronon(at, self.plan.domain)
         if self._session.engine == "reference":
             reference = self._reference(self._inputs())

@@ -246,3 +246,48 @@ def test_nothing_is_warned_of(session: ms.Session) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         session.sql(SCRIPT.replace("CREATE TABLE R", "CREATE TABLE T").replace(" R", " T"))
+
+
+# --- answers that never begin ---------------------------------------------------------------------
+
+EMPTY = (
+    "warning: the answer is empty: it begins with the first change that names its time, and no "
+    "change of {} does\n"
+    "help: leave EMIT out to get the present rows, name the time of changes with EFFECTIVE AT, or "
+    "start the query"
+)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("engine", ["local", "reference"])
+@pytest.mark.parametrize("emit", ["FINAL", "CHANGES"])
+def test_a_history_without_times_is_told(engine: str, emit: str) -> None:
+    session = ms.Session(engine=engine)
+    for name in ("B", "A"):
+        session.sql(f"CREATE TABLE {name} (id INT)")
+        session.sql(f"INSERT INTO {name} VALUES (1)")
+    for text, tables in [
+        ("SELECT id FROM B", 'table "B"'),
+        ("SELECT A.id FROM B JOIN A ON A.id = B.id", 'tables "A" and "B"'),
+    ]:
+        query = session.sql(f"{text} EMIT {emit}")
+        for ask in (query.run, lambda query=query: query.snapshot("2026-01-01")):
+            with pytest.warns(ms.MillstreamWarning) as told:
+                assert ask().num_rows == 0
+            assert [str(warning.message) for warning in told] == [EMPTY.format(tables)]
+    session.sql("INSERT INTO A VALUES (2) EFFECTIVE AT TIMESTAMP '2026-01-01'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.sql(f"SELECT id FROM A EMIT {emit}").run().num_rows
+        assert session.sql("SELECT id FROM B").run().num_rows == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_history_with_times_or_streams_is_not_told() -> None:
+    session = ms.Session(engine="local")
+    session.sql("CREATE TABLE Own (id INT, a BIGINT, b BIGINT) VALID FROM a TO b")
+    session.sql("CREATE TABLE Timed (id INT, t BIGINT) ORDERED BY t")
+    session.sql("CREATE TABLE R (id INT)")
+    session.stream("S", [{"t": 1}], time="t", schema={"t": "BIGINT"})
+    for text in ("SELECT id FROM Own", "SELECT id FROM Timed", "SELECT id FROM R, S"):
+        session.sql(f"{text} EMIT FINAL").run()

@@ -63,6 +63,11 @@ class HeldTable:
         return self.table.changes in (Changes.NONE, Changes.OWN)
 
     @property
+    def has_times(self) -> bool:
+        """Whether a change has named its time, or rows bring their own."""
+        return self._history is not None or bool(self.table.time)
+
+    @property
     def is_small(self) -> bool:
         return len(self) <= _SMALL
 
