@@ -80,19 +80,24 @@ class Judge:
         self.connection = duckdb.connect()
         self.connection.execute("SET threads = 1")
         self.connection.execute("PRAGMA disable_optimizer")
+        self._loaded: dict[str, list[Stay]] = {}  # what DuckDB has
+        for table in tables:
+            columns = ", ".join(f"{name} {type}" for name, type in table.columns.items())
+            self.connection.execute(f"CREATE TABLE {table.name} ({columns}, {PLACE} BIGINT)")
 
     def ask(self, text: str, instant: int = INFINITY - 1) -> list[Row]:
         for table in self.tables.values():
-            columns = ", ".join(f"{name} {type}" for name, type in table.columns.items())
-            self.connection.execute(
-                f"CREATE OR REPLACE TABLE {table.name} ({columns}, {PLACE} BIGINT)"
-            )
-            for stay in table.at(instant):
-                marks = ", ".join("?" * (len(stay.row) + 1))
-                self.connection.execute(
-                    f"INSERT INTO {table.name} VALUES ({marks})", [*stay.row, stay.number]
-                )
+            present = table.at(instant)
+            if self._loaded.get(table.name) != present:
+                self._load(table, present)
         return self.connection.execute(text).fetchall()
+
+    def _load(self, table: JudgedTable, present: list[Stay]) -> None:
+        self._loaded[table.name] = present
+        self.connection.execute(f"DELETE FROM {table.name}")
+        rows = [f"({', '.join(map(literal, [*stay.row, stay.number]))})" for stay in present]
+        if rows:
+            self.connection.execute(f"INSERT INTO {table.name} VALUES {', '.join(rows)}")
 
     # --- statements ------------------------------------------------------------------------------
 
