@@ -3,11 +3,12 @@ that went."""
 
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 import millstream as ms
@@ -15,7 +16,7 @@ from millstream.local import table_inlet, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
-SOON = 10.0
+SOON = 60.0
 ENGINES = ("local", "reference")
 ORDERED = "ARRAY_AGG(id) AS a, FIRST(id) AS f, LAST(id) AS l, ANY_VALUE(id) AS v"
 
@@ -244,21 +245,24 @@ def test_after_a_restart_rows_keep_their_places(
 
 
 def test_a_table_elsewhere_that_is_compared(tmp_path: Path) -> None:
-    file = tmp_path / "there.duckdb"
-    with duckdb.connect(str(file)) as there:
-        there.execute("CREATE TABLE t (id INT); INSERT INTO t VALUES (3), (1), (2), (1)")
+    file = tmp_path / "there.sqlite"
+
+    def do(*statements: str) -> None:
+        with closing(sqlite3.connect(file, timeout=60)) as there, there:
+            for statement in statements:
+                there.execute(statement)
+
+    do("CREATE TABLE t (id INT)", "INSERT INTO t VALUES (3), (1), (2), (1)")
     session = ms.Session(engine="local")
     session.sql(
-        f"CREATE TABLE t (id INT) SOURCE duckdb('{file}', table => 't', "
+        f"CREATE TABLE t (id INT) SOURCE sqlite('{file}', table => 't', "
         "refresh => '20 milliseconds')"
     )
     session.sql(f"CREATE MATERIALIZED VIEW w AS SELECT {ORDERED} FROM t")
     view = session.views["w"]
     becomes(view, [([3, 1, 2, 1], 3, 1, 3)])
-    with duckdb.connect(str(file)) as there:
-        there.execute("DELETE FROM t WHERE id = 3; INSERT INTO t VALUES (5)")
+    do("DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (5)")
     becomes(view, [([1, 2, 1, 5], 1, 5, 1)])
-    with duckdb.connect(str(file)) as there:
-        there.execute("DELETE FROM t WHERE id = 1")
+    do("DELETE FROM t WHERE id = 1")
     becomes(view, [([2, 5], 2, 5, 2)])
     view.stop()
