@@ -17,6 +17,7 @@ from millstream.catalog import Stream
 from millstream.data import column_in_data
 from millstream.errors import DataError
 from millstream.logical.elements import Element
+from millstream.logical.functions import to_string
 from millstream.logical.plan import Field
 from millstream.logical.time import FARTHEST, INFINITY
 from millstream.moments import (
@@ -29,7 +30,7 @@ from millstream.moments import (
     mixes,
     remedy,
 )
-from millstream.values import to_plain, to_type
+from millstream.values import out_of_years, to_plain, to_type
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.
 LAST_TIMESTAMP = types.LAST_TIMESTAMP
@@ -127,6 +128,7 @@ def checked_records(stream: Stream, table: pa.Table) -> tuple[Records, list[BadR
     for field in stream.columns:
         name = column_in_data(table.column_names, field.name, stream.name)
         columns.append(_typed(stream, field, table.column(name), bad))
+        _check_years(field, columns[-1], bad)
     _check_not_null(stream, columns, bad)
     start, end = intervals(stream, columns, table.num_rows, bad)
     records = Records(columns, start, end)
@@ -227,6 +229,16 @@ def _whole_microseconds(field: Field, array: pa.Array, bad: dict[int, BadRow]) -
             "round it to microseconds first",
         )
     return pc.subtract(nanoseconds, pa.array(rest)).cast(array.type)
+
+
+def _check_years(field: Field, column: pa.Array, bad: dict[int, BadRow]) -> None:
+    """Dates and timestamps that nothing can show are none of ours."""
+    for index in out_of_years(column):
+        told = f'a value in column "{field.name}"'
+        if types.is_atomic(field.type):
+            (value,) = to_plain(column.slice(index, 1), field.type)
+            told = f'{to_string(value, field.type)} in column "{field.name}"'
+        _note(bad, index, f"{told} is not in the years 1 to 9999")
 
 
 def _check_not_null(stream: Stream, columns: list[pa.Array], bad: dict[int, BadRow]) -> None:

@@ -29,8 +29,9 @@ MIN_FRACTION = 6  # digits kept after the point when a decimal result would not 
 MICROS_PER_SECOND = 1_000_000
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
 
-# The timestamps that all systems can show: of the years 1 to 9999.
+# The timestamps and dates that there are, and that all systems can show: of the years 1 to 9999.
 FIRST_TIMESTAMP, LAST_TIMESTAMP = -62_135_596_800_000_000, 253_402_300_799_999_999
+FIRST_DATE, LAST_DATE = FIRST_TIMESTAMP // MICROS_PER_DAY, LAST_TIMESTAMP // MICROS_PER_DAY
 
 # Every integral type is a decimal of this many digits.
 _DIGITS = {INT: 10, BIGINT: 20}
@@ -78,6 +79,15 @@ def integral_range(type: pa.DataType) -> tuple[int, int]:
     """The smallest and the largest value of INT or BIGINT."""
     bits = _BITS[type]
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def stored_range(type: pa.DataType) -> tuple[int, int]:
+    """The smallest and the largest value of a type whose values are integers."""
+    if type == DATE:
+        return FIRST_DATE, LAST_DATE
+    if type == TIMESTAMP:
+        return FIRST_TIMESTAMP, LAST_TIMESTAMP
+    return integral_range(INT if type == INT else BIGINT)
 
 
 def as_decimal(type: pa.DataType) -> pa.DataType:

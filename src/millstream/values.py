@@ -33,6 +33,7 @@ from millstream.types import (
     is_floating,
     is_struct,
     sql_name,
+    stored_range,
 )
 
 NAN = math.nan
@@ -149,6 +150,26 @@ def _structs_to_plain(array: pa.Array, type: pa.DataType) -> list[Any]:
 def _validity(array: pa.Array) -> list[bool]:
     valid: list[bool] = array.is_valid().to_pylist()
     return valid
+
+
+def out_of_years(array: pa.Array) -> list[int]:
+    """The numbers of the values that are, or have within, a date or timestamp that is not in the
+    years 1 to 9999."""
+    if is_array(array.type):
+        owner = pc.list_parent_indices(array)
+        return sorted({owner[place].as_py() for place in out_of_years(array.flatten())})
+    if is_struct(array.type):
+        return sorted({place for part in array.flatten() for place in out_of_years(part)})
+    if array.type not in (DATE, TIMESTAMP) or not len(array):
+        return []
+    stored = array.view(_STORED_AS[array.type])
+    first, last = stored_range(array.type)
+    ends = pc.min_max(stored)
+    if not ends["min"].is_valid or (ends["min"].as_py() >= first and ends["max"].as_py() <= last):
+        return []
+    beyond = pc.or_(pc.less(stored, first), pc.greater(stored, last))
+    places: list[int] = pc.indices_nonzero(pc.fill_null(beyond, False)).to_pylist()
+    return places
 
 
 def to_arrow(values: Sequence[Any], type: pa.DataType) -> pa.Array:

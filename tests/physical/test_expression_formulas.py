@@ -22,9 +22,11 @@ from millstream.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FIRST_DATE,
     FIRST_TIMESTAMP,
     INT,
     INTERVAL,
+    LAST_DATE,
     LAST_TIMESTAMP,
     REAL,
     TIMESTAMP,
@@ -43,8 +45,8 @@ _VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     | st.sampled_from([2**63 - 1, -(2**63), 2**62, 3_037_000_500, 2**31]),
     REAL: st.floats(width=32).map(round_real),
     DOUBLE: st.floats().map(canonical) | st.sampled_from([0.0, -0.0, NAN, INF, 1e308, 0.5]),
-    DATE: st.integers(-9, 9) | st.sampled_from([2**31 - 1, -(2**31)]),
-    TIMESTAMP: st.integers(-9, 9) | st.sampled_from([FIRST_TIMESTAMP, LAST_TIMESTAMP, 2**63 - 1]),
+    DATE: st.integers(-9, 9) | st.sampled_from([FIRST_DATE, LAST_DATE]),
+    TIMESTAMP: st.integers(-9, 9) | st.sampled_from([FIRST_TIMESTAMP, LAST_TIMESTAMP]),
     INTERVAL: st.integers(-9, 9) | st.sampled_from([2**63 - 1, -(2**63), 10**17]),
 }
 _WITH_NULLS = {type: st.none() | values for type, values in _VALUES.items()}
@@ -166,7 +168,7 @@ TOO_LARGE = [
     of("+", of("case", of("is null", SMALL), LARGEST, SMALL), Literal(1, INT)),
     of("+", of("coalesce", T, Literal(LAST_TIMESTAMP, TIMESTAMP)), P),
     of("+", of("coalesce", T, Literal(LAST_TIMESTAMP, TIMESTAMP)), Literal(1, INTERVAL)),
-    of("-", of("coalesce", DAY, Literal(-(2**31), DATE)), Literal(1, INT)),
+    of("-", of("coalesce", DAY, Literal(FIRST_DATE, DATE)), Literal(1, INT)),
 ]
 
 

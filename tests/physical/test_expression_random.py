@@ -24,8 +24,12 @@ from millstream.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FIRST_DATE,
+    FIRST_TIMESTAMP,
     INT,
     INTERVAL,
+    LAST_DATE,
+    LAST_TIMESTAMP,
     REAL,
     STRING,
     TIMESTAMP,
@@ -50,9 +54,10 @@ _EDGES = [
     *("106751991 04:00:54.775807", "-106751992 00:00:00", "9" * 5000 + " 00:00:00"),
 ]
 _TEXT = st.text(st.sampled_from("aAbß€ 0123456789.-+:TeE%_\\\n,"), max_size=12)
-_DAYS = st.integers(-800_000, 3_000_000) | st.integers(-(2**31), 2**31 - 1)
+_DAYS = st.integers(FIRST_DATE, LAST_DATE)
 _ANY_MICROS = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**63), -(2**63) + 10**13)
 _MICROS = st.integers(-(10**17), 10**17) | st.integers(-(10**8), 10**8) | _ANY_MICROS
+_INSTANTS = st.integers(FIRST_TIMESTAMP, LAST_TIMESTAMP) | st.integers(-(10**8), 10**8)
 
 
 def _decimals(type: pa.DataType) -> st.SearchStrategy[Any]:
@@ -76,7 +81,7 @@ _FRESH: dict[pa.DataType, st.SearchStrategy[Any]] = {
     STRING: _TEXT | st.sampled_from(_EDGES),
     BINARY: st.binary(max_size=6),
     DATE: _DAYS,
-    TIMESTAMP: _MICROS,
+    TIMESTAMP: _INSTANTS,
     INTERVAL: _MICROS,
     pa.list_(INT): st.lists(st.none() | st.integers(-3, 3), max_size=4).map(tuple),
     pa.list_(STRING): st.lists(st.none() | _TEXT, max_size=3).map(tuple),
@@ -84,8 +89,8 @@ _FRESH: dict[pa.DataType, st.SearchStrategy[Any]] = {
 }
 
 
-DATES = [2**31 - 1, -(2**31), 0]
-TIMES = [-(2**63), -(2**63) + 10**12, 2**63 - 1, 0]
+DATES = [FIRST_DATE, LAST_DATE, 0]
+TIMES = [FIRST_TIMESTAMP, FIRST_TIMESTAMP + 10**12, LAST_TIMESTAMP, 0]
 DIGITS = [Decimal(f"{sign}{'1234567890' * 3}12345.678") for sign in ("", "-")]
 
 

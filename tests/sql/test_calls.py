@@ -21,14 +21,15 @@ ARITIES = {
         "contains", "date_add", "date_sub", "datediff", "element", "element_at", "endswith",
         "greatest", "least", "left", "log", "lpad", "nanvl", "nullif", "position", "power",
         "repeat", "replace", "right", "round", "rpad", "sha2", "startswith", "substring",
+        "try_element_at",
     ],
     3: [
         "array", "coalesce", "concat", "concat_ws", "greatest", "if", "least", "lpad", "nvl2",
-        "position", "replace", "rpad", "split_part", "substring", "translate",
+        "instr_from", "position", "replace", "rpad", "split_part", "substring", "translate",
     ],
 }  # fmt: skip
 LISTED = {name for listed in ARITIES.values() for name in listed} - {"round"}
-ONE = set(functions.names()) - OPERATORS - LISTED - {"date_trunc"}
+ONE = set(functions.names()) - OPERATORS - LISTED - {"date_trunc", "trunc"}
 TEXTS = [(name, 1) for name in sorted(ONE)]
 TEXTS += [(name, count) for count, listed in ARITIES.items() for name in listed]
 
@@ -99,6 +100,7 @@ CALLS = [
     ("extract(SECOND FROM a)", "extract_second(a)"),
     ("date_part('week', a)", "weekofyear(a)"),
     ("date_trunc('HOUR', a)", "date_trunc('HOUR', a)"),
+    ("trunc(a, 'MM')", "trunc(a, 'MM')"),
     ("date_diff(a, b)", "datediff(a, b)"),
     ("date_sub(a, b + 1)", "date_sub(a, b + 1)"),
     ("cardinality(a)", "size(a)"),

@@ -5,7 +5,7 @@ Used by the reference. Engines have vectorized counterparts and are tested again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -27,7 +27,7 @@ from millstream.logical.expressions import (
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import Schema
 from millstream.types import sql_name
-from millstream.values import to_arrow, to_plain
+from millstream.values import out_of_years, to_arrow, to_plain
 
 Evaluator: TypeAlias = Callable[[Row], object]
 
@@ -82,10 +82,17 @@ def _returned(result: Any, returns: pa.DataType, what: str) -> list[Any]:
     """What the user's code gave, brought to the type that it was declared to return."""
     try:
         array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
-        return to_plain(array.cast(returns), returns)
+        array = array.cast(returns)
+        if out_of_years(pa.concat_arrays([pa.nulls(0, returns), *_chunks(array)])):
+            raise ValueError("not in the years 1 to 9999")
+        return to_plain(array, returns)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         given = result[0] if isinstance(result, list) and len(result) == 1 else result
         raise EvaluationError(f"{what} gave {given!r}, which is not {sql_name(returns)}") from None
+
+
+def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return array.chunks if isinstance(array, pa.ChunkedArray) else [array]
 
 
 def is_deterministic(expression: Expression) -> bool:
@@ -126,13 +133,8 @@ def evaluator(expression: Expression, schema: Schema, user: Functions) -> Evalua
 def _cast(
     inner: Evaluator, source: pa.DataType, target: pa.DataType, attempt: bool, row: Row
 ) -> object:
-    value = inner(row)
-    try:
-        return functions.cast(value, source, target)
-    except EvaluationError:
-        if attempt:
-            return None
-        raise
+    convert = functions.try_cast if attempt else functions.cast
+    return convert(inner(row), source, target)
 
 
 def _call(
@@ -140,10 +142,22 @@ def _call(
 ) -> object:
     if function.lazy:
         return function.evaluate(signature, *(partial(evaluate, row) for evaluate in inner))
-    values = tuple(evaluate(row) for evaluate in inner)
+    values = _evaluated(inner, function.evaluation_order(signature), row)
     if function.strict and None in values:
         return None
     return function.evaluate(signature, *values)
+
+
+def _evaluated(inner: tuple[Evaluator, ...], order: Sequence[int], row: Row) -> list[object]:
+    """The arguments, in their order up to the first NULL; without an order, all."""
+    if not order:
+        return [evaluate(row) for evaluate in inner]
+    values: list[object] = [None] * len(inner)
+    for place in order:
+        values[place] = inner[place](row)
+        if values[place] is None:
+            break
+    return values
 
 
 def _call_user(

@@ -144,8 +144,8 @@ def nullable(expression: Expression) -> bool:
             return flag
         case Literal(value=value):
             return value is None
-        case Cast(operand=operand, attempt=False):
-            return nullable(operand)
+        case Cast(operand=operand, type=type, attempt=False):
+            return nullable(operand) or _makes_nulls(operand.type, type)
         case AggregateCall(function="count" | "count_if"):
             return False
         case Call(function=function, arguments=arguments):
@@ -156,6 +156,11 @@ def nullable(expression: Expression) -> bool:
             if function in _NULL_ONLY_FROM_NULL:
                 return any(map(nullable, arguments))
     return True
+
+
+def _makes_nulls(source: pa.DataType, target: pa.DataType) -> bool:
+    """A DECIMAL of NaN or an infinity is NULL."""
+    return bool(pa.types.is_floating(source) and pa.types.is_decimal(target))
 
 
 _NULL_ONLY_FROM_NULL = frozenset(

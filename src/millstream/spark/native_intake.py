@@ -3,10 +3,13 @@ cannot be taken in. Over frames whose columns have exactly our types (`schemas.t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
+from millstream import types
 from millstream.catalog import Stream
-from millstream.logical.plan import Lifetime
+from millstream.logical.plan import Field, Lifetime
 from millstream.logical.time import FARTHEST, INFINITY
 from millstream.spark.schemas import quoted, text
 from millstream.types import LAST_TIMESTAMP
@@ -38,7 +41,35 @@ def _faults(stream: Stream) -> list[tuple[str, str]]:
         for field in stream.columns
         if not field.nullable
     ]
-    return nulls + (_faults_of_time(stream) if stream.time else [])
+    years = [fault for field in stream.columns for fault in _faults_of_years(field)]
+    return years + nulls + (_faults_of_time(stream) if stream.time else [])
+
+
+def _faults_of_years(field: Field) -> Iterator[tuple[str, str]]:
+    column = quoted(field.name)
+    condition = _beyond_years(column, field.type)
+    if condition is None:
+        return
+    told = f' in column "{field.name}" is not in the years 1 to 9999'
+    shown = f"CAST({column} AS STRING)" if types.is_atomic(field.type) else text("a value")
+    yield condition, f"CONCAT({shown}, {text(told)})"
+
+
+def _beyond_years(value: str, type: pa.DataType, depth: int = 0) -> str | None:
+    """Whether a value is, or has within, a date or timestamp that is none of ours."""
+    if type == types.DATE:
+        return f"({value} < DATE '0001-01-01' OR {value} > DATE '9999-12-31')"
+    if type == types.TIMESTAMP:
+        first, last = types.FIRST_TIMESTAMP, types.LAST_TIMESTAMP
+        return f"({value} < TIMESTAMP_MICROS({first}L) OR UNIX_MICROS({value}) > {last}L)"
+    if types.is_array(type):
+        inner = _beyond_years(f"x{depth}", type.value_type, depth + 1)
+        return None if inner is None else f"COALESCE(EXISTS({value}, x{depth} -> {inner}), FALSE)"
+    if types.is_struct(type):
+        parts = [_beyond_years(f"{value}.{quoted(f.name)}", f.type, depth) for f in type]
+        found = [part for part in parts if part is not None]
+        return f"({' OR '.join(found)})" if found else None
+    return None
 
 
 def _faults_of_time(stream: Stream) -> list[tuple[str, str]]:

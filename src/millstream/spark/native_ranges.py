@@ -21,7 +21,7 @@ from millstream.types import (
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
     TIMESTAMP,
-    integral_range,
+    stored_range,
 )
 
 
@@ -41,7 +41,7 @@ class Range(NamedTuple):
         return Range(self.least // divisor, self.most // divisor)
 
 
-_STORED_AS = {INT: INT, BIGINT: BIGINT, DATE: INT, TIMESTAMP: BIGINT, INTERVAL: BIGINT}
+_OF_INTEGERS = (INT, BIGINT, DATE, TIMESTAMP, INTERVAL)
 
 _SIZE = Range(0, 2**31 - 1)
 _OF_FUNCTIONS = {
@@ -63,11 +63,11 @@ _OF_FUNCTIONS = {
 
 
 def has_range(type: pa.DataType) -> bool:
-    return type in _STORED_AS
+    return type in _OF_INTEGERS
 
 
 def range_of_type(type: pa.DataType) -> Range:
-    return Range(*integral_range(_STORED_AS[type]))
+    return Range(*stored_range(type))
 
 
 def value_range(expression: Expression) -> Range:

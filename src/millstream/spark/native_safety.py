@@ -130,13 +130,13 @@ _SAFE = frozenset(
         *("=", "<>", "<", "<=", ">", ">=", "<=>", "in", "is null", "and", "or", "not"),
         *("case", "if", "nvl2", "coalesce", "greatest", "least"),
         *("sqrt", "exp", "ln", "log", "log2", "log10", "sign", "sin", "cos", "tan", "asin", "acos"),
-        *("atan", "atan2", "degrees", "radians", "power", "nanvl", "isnan", "pi"),
+        *("atan", "atan2", "degrees", "radians", "power", "isnan", "pi"),
         *("||", "concat", "concat_ws", "length", "substring", "upper", "lower", "initcap", "left"),
         *("right", "trim", "ltrim", "rtrim", "btrim", "replace", "startswith", "endswith"),
         *("contains", "position", "translate", "reverse", "ascii", "chr", "md5", "sha2", "crc32"),
         *("year", "quarter", "month", "day", "weekday", "dayofweek", "dayofyear", "weekofyear"),
         *("hour", "minute", "second", "extract_second", "to_date", "unix_seconds", "unix_millis"),
-        *("unix_micros", "timestamp_micros", "array", "size", "array_contains"),
+        *("unix_micros", "array", "size", "array_contains", "nanvl", "trunc"),
     ]
 )
 
@@ -148,8 +148,7 @@ def _exact(call: Call) -> bool:
     if is_decimal(call.type):
         return all(is_decimal(a.type) for a in call.arguments) and _digits(call) <= MAX_PRECISION
     exact = exact_range(call)
-    moves_time = call.type == TIMESTAMP  # the years 1 to 9999 are narrower than the type
-    return exact is not None and not moves_time and exact.within(range_of_type(call.type))
+    return exact is not None and exact.within(range_of_type(call.type))
 
 
 def _digits(call: Call) -> int:
@@ -219,4 +218,5 @@ _SAFE_IF: dict[str, Callable[[Call], bool]] = {
     "nullif": _of_one_type,
     "timestamp_seconds": _in_microseconds(MICROS_PER_SECOND),
     "timestamp_millis": _in_microseconds(1000),
+    "timestamp_micros": _in_microseconds(1),
 }

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from millstream.logical import aggregates, functions
+from millstream.sql.written import too_many
 
 Call = tuple[str, list[exp.Expression]]
 
@@ -81,7 +82,6 @@ _NODES = {
     "StartsWith": "startswith this expression",
     "EndsWith": "endswith this expression",
     "Contains": "contains this expression",
-    "StrPosition": "position substr this position",
     "Reverse": "reverse this",
     "Repeat": "repeat this times",
     "Translate": "translate this from_ to",
@@ -157,6 +157,7 @@ _TRUNCATIONS = {
     "YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK", "DAY", "DD",
     "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND",
 }  # fmt: skip
+_DATE_TRUNCATIONS = {"YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEEK"}
 
 
 def call_of(node: exp.Expression) -> Call | None:
@@ -164,6 +165,13 @@ def call_of(node: exp.Expression) -> Call | None:
 
     CAST, IS, BETWEEN, IN, intervals and subqueries are no calls, nor are aggregates.
     """
+    call = _call_of(node)
+    if call is not None:
+        _refuse_dropped(node, len(call[1]))
+    return call
+
+
+def _call_of(node: exp.Expression) -> Call | None:
     if node.args.get("negate"):
         return "not", [_without(node, "negate")]
     kind = type(node).__name__
@@ -194,6 +202,18 @@ def _arguments(
         values = value if isinstance(value, list) else [value]
         found.extend(v for v in values if isinstance(v, exp.Expression))
     return [_unwrapped(argument) for argument in found] if unwrap else found
+
+
+def _refuse_dropped(node: exp.Expression, used: int) -> None:
+    """A ValueError if a call was given more arguments than are used: sqlglot dropped the others."""
+    given = node.meta.get("arguments", 0)
+    if given > used and not _reads_all(node):
+        raise ValueError(too_many(node.meta["called"], used, given))
+
+
+def _reads_all(node: exp.Expression) -> bool:
+    """Of a name that it does not know, sqlglot keeps all arguments."""
+    return isinstance(node, exp.Anonymous)
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression:
@@ -236,7 +256,7 @@ def is_free_name(name: str) -> bool:
         return False
     called = call_of(node)
     known = functions.lookup(name.lower()) or aggregates.lookup(name.lower())
-    reserved = name.upper() in ("ISTREAM", "DSTREAM", "RSTREAM")
+    reserved = name.upper() in ("ISTREAM", "DSTREAM", "RSTREAM", "POSITIVE")
     return called is not None and called[0] == name.lower() and not known and not reserved
 
 
@@ -300,6 +320,8 @@ def _log(node: exp.Expression) -> Call:
     base, *rest = arguments = _arguments(node, ["this", "expression"])
     if not rest:
         return "ln", arguments
+    if node.meta.get("called") == "log":
+        return "log", arguments
     if isinstance(base, exp.Literal) and base.name in ("2", "10"):
         return f"log{base.name}", rest
     return "log", arguments
@@ -334,16 +356,31 @@ def _add_days(node: exp.Expression) -> Call:
 
 
 def _truncate(node: exp.Expression) -> Call:
+    """DATE_TRUNC, and TRUNC of a date. sqlglot takes a column for a unit of its name."""
+    name, place, known = ("date_trunc", 0, _TRUNCATIONS)
+    if isinstance(node, exp.DateTrunc):
+        name, place, known = ("trunc", 1, _DATE_TRUNCATIONS)
     unit = node.args["unit"].name
-    if unit.upper() not in _TRUNCATIONS or node.args.get("zone"):
-        raise ValueError(f'the unit of "date_trunc" must be a known one in quotes, not "{unit}"')
-    return "date_trunc", [exp.Literal.string(unit), node.this]
+    quoted = node.meta.get("quoted", (True, True))[place]
+    if unit.upper() not in known or not quoted or node.args.get("zone"):
+        raise ValueError(f'the unit of "{name}" must be a known one in quotes, not "{unit}"')
+    arguments = [exp.Literal.string(unit), node.this]
+    return name, arguments if name == "date_trunc" else arguments[::-1]
+
+
+def _position(node: exp.Expression) -> Call:
+    """LOCATE, POSITION and INSTR, which is another function if it is given a place to start."""
+    if node.meta.get("called") == "instr" and node.args.get("position"):
+        return "instr_from", _arguments(node, ["this", "substr", "position", "occurrence"])
+    return "position", _arguments(node, ["substr", "this", "position"])
 
 
 def _bracket(node: exp.Expression) -> Call:
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         raise _unsupported(node)
     name = "element_at" if node.args.get("offset") == 1 else "element"
+    if name == "element_at" and node.args.get("safe"):
+        name = "try_element_at"
     return name, [node.this, node.expressions[0]]
 
 
@@ -364,7 +401,9 @@ _SPECIAL: dict[str, Callable[[exp.Expression], Call | None]] = {
     "Initcap": _initcap,
     "Log": _log,
     "NullSafeNEQ": _distinct_from,
+    "DateTrunc": _truncate,
     "Pad": _pad,
+    "StrPosition": _position,
     "TimestampTrunc": _truncate,
     "Trim": _trim,
     "TsOrDsAdd": _add_days,
@@ -422,6 +461,7 @@ def aggregate_of(node: exp.Expression) -> tuple[str, list[exp.Expression], bool]
     if distinct:
         first, *rest = arguments
         arguments = [*_arguments(first, ["expressions"]), *rest]
+    _refuse_dropped(node, len(arguments))
     if name == "count" and not distinct and _is_star(arguments):
         return "count", [], False
     if not arguments or any(isinstance(a, exp.Star | exp.Order | exp.Limit) for a in arguments):

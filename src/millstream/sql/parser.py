@@ -47,6 +47,7 @@ from millstream.sql.statements import (
 )
 from millstream.sql.table_statements import starts_change, take_effective
 from millstream.sql.tokens import Cursor, Token, tokenize
+from millstream.sql.written import name_unary_pluses, note_what_was_written, unary_pluses
 
 # sqlglot logs what it cannot parse; we raise instead.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -112,7 +113,8 @@ class _Statement:
         lifted.run()
         tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens, kind)
         _attach(tree, lifted.found)
-        _complete_positions(tree, tokens)
+        name_unary_pluses(tree, tokens)
+        note_what_was_written(tree, tokens)
         _mark_commas(tree, lifted.shape.references)
         return tree
 
@@ -194,6 +196,8 @@ class _Lifter:
 
     def run(self) -> None:
         self._escape_doubled_quotes()
+        for plus in unary_pluses(self.cursor.tokens):
+            self._write(plus.span.start, "~")
         previous: Token | None = None
         while self.cursor.current is not None:
             if self.shape.in_from and previous is not None and self._at_clause():
@@ -318,7 +322,8 @@ def _uniform(node: exp.Expression) -> exp.Expression:
             return exp.Limit(expression=node.args.get("count"))
     if type(node) is exp.Cast:
         return exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
-    parts = node.expressions if isinstance(node, exp.Concat) else []
+    # Not CONCAT_WS, whose class inherits from that of CONCAT.
+    parts = node.expressions if type(node) is exp.Concat else []
     if parts and all(isinstance(part, exp.Literal) and part.is_string for part in parts):
         literal = exp.Literal.string("".join(part.this for part in parts))
         literal.meta.update(parts[0].meta)
@@ -329,27 +334,6 @@ def _uniform(node: exp.Expression) -> exp.Expression:
 def _extent(blanked: str) -> tuple[int, int]:
     start = len(blanked) - len(blanked.lstrip())
     return start, len(blanked.rstrip())
-
-
-def _complete_positions(tree: exp.Expression, tokens: Sequence[Token]) -> None:
-    """Positions that sqlglot does not keep: of parameters, and of the bracket that closes a
-    call."""
-    calls: dict[int, int] = {}
-    open_brackets: list[int] = []
-    parameters: dict[str, Span] = {}
-    for index, token in enumerate(tokens):
-        if token.word == "(":
-            open_brackets.append(index)
-        elif token.word == ")" and open_brackets:
-            calls[tokens[open_brackets.pop() - 1].span.start] = token.span.end
-        elif token.word == ":" and index + 1 < len(tokens):
-            parameters[tokens[index + 1].text] = token.span.to(tokens[index + 1].span)
-    for node in tree.walk():
-        if isinstance(node, exp.Placeholder | exp.Parameter) and node.name in parameters:
-            span = parameters[node.name]
-            node.meta.update(start=span.start, end=span.end - 1)
-        elif isinstance(node, exp.Func) and node.meta.get("start") in calls:
-            node.meta["closed"] = calls[node.meta["start"]]
 
 
 def _mark_commas(tree: exp.Expression, references: Sequence[Reference]) -> None:

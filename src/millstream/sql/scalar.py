@@ -15,8 +15,19 @@ from millstream import types
 from millstream.catalog import Catalog
 from millstream.errors import BindError, Span, did_you_mean, one_of
 from millstream.logical import aggregates, functions
-from millstream.logical.expressions import Call, Cast, Expression, Literal
-from millstream.logical.functions import NoCommonTypeError, SignatureError
+from millstream.logical.evaluate import evaluator, is_deterministic
+from millstream.logical.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    OuterColumn,
+    walk,
+)
+from millstream.logical.functions import EvaluationError, NoCommonTypeError, SignatureError
+from millstream.logical.functions.arithmetic import unary_signature
 from millstream.logical.time import MICROSECONDS, unit_named
 from millstream.names import Name
 from millstream.sql.aggregation import is_aggregate
@@ -25,8 +36,14 @@ from millstream.sql.clauses import parameter_value
 from millstream.sql.literals import literal_of
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scope import Scope, name_of, name_span_of, refuse_others, span_of
+from millstream.sql.written import is_unary_plus, too_many
 
 BOOLEAN = pa.bool_()
+
+# Those whose operands may be a decimal and an integer.
+BINARY_OPERATORS = frozenset(
+    ["+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>"]
+)
 
 NO_FROM = "a SELECT without FROM"  # as a place
 
@@ -102,6 +119,12 @@ class ScalarBinder:
                 return Literal(bytes.fromhex(_hex_digits(node)), types.BINARY)
             case exp.Neg() if _is_number(node.this):
                 return self._literal(node.this, negative=True)
+            case exp.Neg() if _is_suffixed_number(node.this):
+                return self._cast(node.this, negative=True)
+            case exp.Anonymous() if is_unary_plus(node):
+                return self._positive(node)
+            case exp.Add() | exp.Sub():
+                return self._sum(node)
             case exp.Cast():  # also TryCast
                 return self._cast(node)
             case exp.Between():
@@ -199,16 +222,19 @@ class ScalarBinder:
             )
         if not function.deterministic and at is not None:
             self.nondeterministic(at, name)
+        if name in BINARY_OPERATORS:
+            arguments = _exact_beside_decimals(arguments)
+        if name == "/":
+            arguments = _whole_beside_integers(arguments)
         try:
             signature = function.signature(tuple(argument.type for argument in arguments))
+            result = signature.result
+            if function.narrowed is not None:
+                result = function.narrowed(signature, *map(_constant, arguments))
         except NoCommonTypeError as error:
             raise BindError(str(error), span, "cast one of them with CAST(… AS …)") from None
         except SignatureError as error:
             raise BindError(str(error), span) from None
-        result = signature.result
-        if function.narrowed is not None:
-            constants = [a.value if isinstance(a, Literal) else None for a in arguments]
-            result = function.narrowed(signature, *constants)
         return Call(function.name, tuple(map(self.cast, arguments, signature.arguments)), result)
 
     @staticmethod
@@ -232,7 +258,20 @@ class ScalarBinder:
             raise BindError(
                 f"{name.upper()} stands in FROM, or around the whole select list", span_of(node)
             )
-        return self.call(name, *map(self.bind, arguments), at=node)
+        return self.call(name, *self._operands(*arguments), at=node)
+
+    def _operands(self, *nodes: exp.Expression) -> list[Expression]:
+        """The operands of an operator, or of any function. An integer with a suffix beside a
+        decimal is a literal, as one without."""
+        bound = [self.bind(node) for node in nodes]
+        if not any(types.is_decimal(operand.type) for operand in bound):
+            return bound
+        return [
+            operand.operand
+            if isinstance(operand, Cast) and operand.type == types.BIGINT and _is_long(node)
+            else operand
+            for node, operand in zip(nodes, bound, strict=True)
+        ]
 
     def _literal(self, node: exp.Literal, negative: bool = False) -> Expression:
         text = node.this
@@ -312,9 +351,59 @@ class ScalarBinder:
             raise BindError("the INTERVAL is out of range", span)
         return Literal(int(microseconds), types.INTERVAL)
 
-    def _cast(self, node: exp.Cast) -> Expression:
+    def _positive(self, node: exp.Anonymous) -> Expression:
+        """The operand as it is, or as a number if it is a string."""
+        operand = self.bind(node.expressions[0])
+        try:
+            (wanted,) = unary_signature("+", operand.type).arguments
+        except SignatureError as error:
+            raise BindError(str(error), span_of(node)) from None
+        return self.cast(operand, wanted)
+
+    def _sum(self, node: exp.Add | exp.Sub) -> Expression:
+        """A sum or a difference. A date and an interval that was written in days make a date; the
+        type INTERVAL does not tell what it was written in, and makes a TIMESTAMP of a date."""
+        name = "+" if isinstance(node, exp.Add) else "-"
+        left, right = self._operands(node.this, node.expression)
+        if (left.type, right.type) == (types.DATE, types.INTERVAL):
+            right = self._days(node.expression) or right
+        elif (left.type, right.type) == (types.INTERVAL, types.DATE):
+            left = self._days(node.this) or left
+        return self.call(name, left, right, at=node)
+
+    def _days(self, node: exp.Expression) -> Literal | None:
+        """The number of days of an interval that was written in whole days."""
+        days = self._days_written(node)
+        return None if days is None else Literal(days, types.INT)
+
+    def _days_written(self, node: exp.Expression) -> int | None:
+        match node:
+            case exp.Paren():
+                return self._days_written(node.this)
+            case exp.Anonymous() if is_unary_plus(node):
+                return self._days_written(node.expressions[0])
+            case exp.Neg():
+                days = self._days_written(node.this)
+                return None if days is None else -days
+            case exp.Add() | exp.Sub():
+                a, b = map(self._days_written, (node.this, node.expression))
+                if a is None or b is None:
+                    return None
+                return a + b if isinstance(node, exp.Add) else a - b
+            case exp.Interval() if unit_named(node.unit.name) in ("DAY", "WEEK"):
+                interval = self._interval(node)
+                assert isinstance(interval, Literal)
+                assert isinstance(interval.value, int)
+                days, rest = divmod(interval.value, types.MICROS_PER_DAY)
+                return None if rest else days
+        return None
+
+    def _cast(self, node: exp.Cast, *, negative: bool = False) -> Expression:
         refuse_others(node, ("this", "to", "safe"), "CAST")
-        operand = self.bind(node.this)
+        if node.meta.get("arguments", 1) > 1:  # INT(x) is a CAST too
+            given = node.meta["arguments"]
+            raise BindError(too_many(node.meta["called"], 1, given), span_of(node))
+        operand = self._literal(node.this, negative=True) if negative else self.bind(node.this)
         try:
             target = types.from_sql(node.to)
         except ValueError as error:
@@ -331,8 +420,7 @@ class ScalarBinder:
     def _between(self, node: exp.Between) -> Expression:
         if node.args.get("symmetric"):
             raise BindError("BETWEEN SYMMETRIC is not supported", span_of(node))
-        value = self.bind(node.this)
-        low, high = self.bind(node.args["low"]), self.bind(node.args["high"])
+        value, low, high = self._operands(node.this, node.args["low"], node.args["high"])
         return self.call(
             "and", self.call(">=", value, low, at=node), self.call("<=", value, high, at=node)
         )
@@ -369,8 +457,58 @@ def is_subquery(node: exp.Expression) -> bool:
     return False
 
 
+def _exact_beside_decimals(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """The operands of an operator, an integer literal beside a decimal as a decimal of its own
+    digits: its type could hold more, for which the result would give up digits of its fraction."""
+    if not any(types.is_decimal(argument.type) for argument in arguments):
+        return arguments
+    return tuple(
+        Cast(a, types.decimal_type(len(str(abs(a.value))), 0))
+        if isinstance(a, Literal) and types.is_integral(a.type) and isinstance(a.value, int)
+        else a
+        for a in arguments
+    )
+
+
+def _whole_beside_integers(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """A string beside an integer is read as an integer, also where both are divided as doubles."""
+    if not any(types.is_integral(argument.type) for argument in arguments):
+        return arguments
+    return tuple(Cast(a, types.BIGINT) if a.type == types.STRING else a for a in arguments)
+
+
+def _constant(expression: Expression) -> object:
+    """The value of an expression that is the same for all rows, or None."""
+    if isinstance(expression, Literal):
+        return expression.value
+    parts = list(walk(expression))
+    built_in = all(not isinstance(p, Call) or functions.lookup(p.function) for p in parts)
+    if any(isinstance(p, Column | OuterColumn | AggregateCall) for p in parts) or not built_in:
+        return None
+    try:
+        return evaluator(expression, (), {})(()) if is_deterministic(expression) else None
+    except EvaluationError:
+        return None
+
+
 def _is_number(node: exp.Expression) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
+
+
+def _is_long(node: exp.Expression) -> bool:
+    """Whether it is a number such as 7L or -7L."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return _is_suffixed_number(node.this if isinstance(node, exp.Neg) else node)
+
+
+def _is_suffixed_number(node: exp.Expression) -> bool:
+    """Whether it is a number such as 7L, which sqlglot reads as a CAST of a number: the suffix
+    belongs to the number's place, and not to its text."""
+    if not isinstance(node, exp.Cast) or not _is_number(node.this):
+        return False
+    place = node.this.meta
+    return "start" in place and place["end"] + 1 - place["start"] > len(node.this.this)
 
 
 def _hex_digits(node: exp.HexString) -> str:

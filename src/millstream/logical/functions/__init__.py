@@ -1,6 +1,6 @@
 """Scalar functions and operators, with the meaning of Spark's ANSI mode."""
 
-from millstream.logical.functions.casts import cast, to_string
+from millstream.logical.functions.casts import cast, to_string, try_cast
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -22,4 +22,5 @@ __all__ = [
     "lookup",
     "names",
     "to_string",
+    "try_cast",
 ]

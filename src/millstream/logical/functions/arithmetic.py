@@ -8,7 +8,7 @@ but not below 6 digits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -19,20 +19,21 @@ from millstream.logical.functions.casts import EXACT, fit_decimal, holds, to_str
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
+    Order,
     Resolve,
     Signature,
     Types,
     check_count,
+    from_left,
+    from_right,
     operand_error,
 )
 from millstream.types import (
     BIGINT,
     DATE,
     DOUBLE,
-    FIRST_TIMESTAMP,
     INT,
     INTERVAL,
-    LAST_TIMESTAMP,
     MAX_PRECISION,
     MIN_FRACTION,
     NULL,
@@ -134,6 +135,8 @@ def _promoted(name: str, a: pa.DataType, b: pa.DataType) -> Types:
         return DOUBLE, DOUBLE
     if NULL in (a, b):
         other = b if a == NULL else a
+        if name == "/" and is_numeric(other) and (a == NULL or not is_decimal(a)):
+            return DOUBLE, DOUBLE
         return (other, other) if is_numeric(other) or other == INTERVAL else (a, b)
     if STRING in (a, b):
         other = b if a == STRING else a
@@ -214,8 +217,6 @@ def _evaluator(name: str, exact: Callable[[Any, Any], Any]) -> Callable[..., Any
             value = _scale_interval(name, a, b)
         else:
             value = exact(a, b)
-        if signature.result == TIMESTAMP and not FIRST_TIMESTAMP <= value <= LAST_TIMESTAMP:
-            raise EvaluationError(f"timestamp overflow in {expression()}")
         return fit(value, signature.result, expression)
 
     return evaluate
@@ -292,7 +293,25 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "div": _whole_quotient,
 }
 
+
+def _order(name: str) -> Order:
+    """A divisor is looked at first. So is an interval beside a number, and a date or timestamp
+    beside what is added to it."""
+
+    def order(signature: Signature) -> Sequence[int]:
+        left, right = signature.arguments
+        moved = right in (DATE, TIMESTAMP) and left in (INT, INTERVAL)
+        scaled = right == INTERVAL and left != INTERVAL and name == "*"
+        divided = name in ("/", "%", "div") and signature.result != INTERVAL
+        return (from_right if moved or scaled or divided else from_left)(signature)
+
+    return order
+
+
 FUNCTIONS = [
-    *(Function(name, _binary(name), _evaluator(name, f)) for name, f in _OPERATORS.items()),
+    *(
+        Function(name, _binary(name), _evaluator(name, f), order=_order(name))
+        for name, f in _OPERATORS.items()
+    ),
     Function("negate", _negate_signature, _negate),
 ]

@@ -23,9 +23,11 @@ EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
 _BLANK = "".join(map(chr, range(0x21))) + "\x7f"
 _INTEGER = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII)  # a BIGINT has at most 19 digits
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_ANY_DIGITS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INFINITY = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _TRUE = {"t", "true", "y", "yes", "1"}
 _FALSE = {"f", "false", "n", "no", "0"}
+_BEYOND_BIGINT = 2**63  # a double that stands for the largest BIGINT, which is none
 _MOST_EXPONENT = 2**31  # of a decimal in Java
 
 
@@ -48,17 +50,35 @@ def cast(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
     return _CASTS[target](value, source, target)
 
 
+def try_cast(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
+    """As `cast`, but NULL where that fails; within an array or a struct, for the part that does.
+
+    >>> try_cast("x", types.STRING, types.INT)
+    """
+    if value is not None and types.is_array(target) and types.is_array(source):
+        return tuple(try_cast(element, source.value_type, target.value_type) for element in value)
+    if value is not None and types.is_struct(target) and types.is_struct(source):
+        fields = zip(value, source, target, strict=True)
+        return tuple(try_cast(part, old.type, new.type) for part, old, new in fields)
+    try:
+        return cast(value, source, target)
+    except EvaluationError:
+        return None
+
+
 def cast_error(value: Any, source: pa.DataType, target: pa.DataType) -> EvaluationError:
     return EvaluationError(f'cannot cast "{to_string(value, source)}" to {sql_name(target)}')
 
 
 def holds(type: pa.DataType, number: int) -> bool:
     """Whether a number lies in the range of a type whose values are integers."""
-    least, most = types.integral_range(types.INT if type in _OF_32_BITS else types.BIGINT)
+    least, most = types.stored_range(type)
     return bool(least <= number <= most)
 
 
-_OF_32_BITS = (types.INT, types.DATE)
+def out_of_years(text: str) -> EvaluationError:
+    """A date or timestamp that there is, but not here."""
+    return EvaluationError(f"{text} is not in the years 1 to 9999")
 
 
 def fit_decimal(value: Decimal, type: pa.DataType) -> Decimal:
@@ -108,6 +128,8 @@ def _whole(value: Any, source: pa.DataType) -> int | None:
         return int(value // MICROS_PER_SECOND)
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if value == _BEYOND_BIGINT and isinstance(value, float):
+        return _BEYOND_BIGINT - 1
     return int(value)
 
 
@@ -137,7 +159,10 @@ def _to_real(value: Any, source: pa.DataType, target: pa.DataType) -> float:
     return round_real(_to_double(value, source, target))
 
 
-def _to_decimal(value: Any, source: pa.DataType, target: pa.DataType) -> Decimal:
+def _to_decimal(value: Any, source: pa.DataType, target: pa.DataType) -> Decimal | None:
+    """NaN and the infinities have no error but NULL."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     number = _exact(value, source)
     if number is None:
         raise cast_error(value, source, target)
@@ -155,8 +180,9 @@ def _exact(value: Any, source: pa.DataType) -> Decimal | None:
 
 
 def _parse_decimal(text: str) -> Decimal | None:
-    """A number as Java reads it: its exponent has 32 bits."""
-    if not _NUMBER.fullmatch(text):
+    """A number as Java reads a decimal: its digits may be those of any script, and its exponent
+    has 32 bits."""
+    if not _ANY_DIGITS.fullmatch(text):
         return None
     try:
         number = Decimal(text)
@@ -178,13 +204,15 @@ def _to_timestamp(value: Any, source: pa.DataType, target: pa.DataType) -> int:
         return _parsed(civil.parse_timestamp, value, target)
     if source == types.DATE:
         micros = value * MICROS_PER_DAY
+    elif isinstance(value, float) and math.isfinite(value * MICROS_PER_SECOND):
+        micros = int(value * MICROS_PER_SECOND)
     else:
         seconds = _exact(value, source)
         if seconds is None:
             raise cast_error(value, source, target)
         micros = int(seconds.scaleb(6, context=EXACT))
     if not holds(target, micros):
-        raise cast_error(value, source, target)
+        raise out_of_years(f"{to_string(value, source)} as a TIMESTAMP")
     return int(micros)
 
 
@@ -194,8 +222,12 @@ def _to_interval(value: Any, source: pa.DataType, target: pa.DataType) -> int:
 
 def _parsed(parse: Callable[[str], int | None], text: str, target: pa.DataType) -> int:
     result = parse(_trimmed(text))
-    if result is None or not holds(target, result):
+    if result is None:
         raise cast_error(text, types.STRING, target)
+    if not holds(target, result):
+        if target == types.INTERVAL:
+            raise cast_error(text, types.STRING, target)
+        raise out_of_years(f'"{text}"')
     return result
 
 

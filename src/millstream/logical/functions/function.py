@@ -33,6 +33,20 @@ class Signature:
 
 Types = tuple[pa.DataType, ...]
 Resolve = Callable[[Types], Signature]
+Order = Callable[[Signature], Sequence[int]]
+
+
+def from_left(signature: Signature) -> Sequence[int]:
+    return range(len(signature.arguments))
+
+
+def from_right(signature: Signature) -> Sequence[int]:
+    return range(len(signature.arguments) - 1, -1, -1)
+
+
+def all_of_them(signature: Signature) -> Sequence[int]:
+    """No order: all arguments are evaluated, whatever is NULL."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,10 @@ class Function:
     `evaluate(signature, *values)` gives the plain result for plain values that were already cast
     to `signature.arguments`. `narrowed(signature, *constants)` is the type of the result where it
     depends on constants too; what is none is None.
+
+    `order` says in which order the arguments are evaluated. The first that is NULL ends that: those
+    after it are NULL too, as far as the function is concerned, and cannot fail. Most functions go
+    from left to right if they are strict, and look at all arguments if they are not.
     """
 
     name: str
@@ -51,6 +69,12 @@ class Function:
     lazy: bool = False  # evaluate gets zero-argument callables instead of values
     deterministic: bool = True
     narrowed: Callable[..., pa.DataType] | None = None
+    order: Order | None = None
+
+    def evaluation_order(self, signature: Signature) -> Sequence[int]:
+        """The numbers of the arguments up to the first NULL; none if all are evaluated."""
+        order = self.order or (from_left if self.strict else all_of_them)
+        return order(signature)
 
 
 def function(
@@ -62,6 +86,7 @@ def function(
     optional: int = 0,
     strict: bool = True,
     deterministic: bool = True,
+    order: Order | None = None,
 ) -> Function:
     """A function of fixed types whose meaning depends on the values alone."""
     return Function(
@@ -70,6 +95,7 @@ def function(
         lambda signature, *values: meaning(*values),
         strict=strict,
         deterministic=deterministic,
+        order=order,
     )
 
 

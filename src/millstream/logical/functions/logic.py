@@ -21,6 +21,7 @@ from millstream.logical.functions.function import (
     check_argument,
     check_count,
     common_of,
+    from_left,
     function,
 )
 from millstream.types import BOOLEAN
@@ -82,13 +83,18 @@ def _is_null(signature: Signature, value: Any) -> bool:
     return value is None
 
 
-def _in(signature: Signature, value: Any, *items: Any) -> bool | None:
-    if value is None:
+def _in(signature: Signature, value: Thunk, *items: Thunk) -> bool | None:
+    """The items after one that is equal are not looked at, and none if the value is NULL."""
+    wanted = value()
+    if wanted is None:
         return None
-    key = order_key(value)
-    if any(item is not None and order_key(item) == key for item in items):
-        return True
-    return None if None in items else False
+    key, unknown = order_key(wanted), False
+    for thunk in items:
+        item = thunk()
+        if item is not None and order_key(item) == key:
+            return True
+        unknown = unknown or item is None
+    return None if unknown else False
 
 
 def _connective(name: str, decisive: bool) -> Function:
@@ -184,7 +190,7 @@ FUNCTIONS = [
     *(_comparison(name, compare) for name, compare in _COMPARISONS.items()),
     Function("<=>", _same_types("<=>", 2, 2, BOOLEAN), _same, strict=False),
     Function("is null", _is_null_signature, _is_null, strict=False),
-    Function("in", _same_types("in", 2, None, BOOLEAN), _in, strict=False),
+    Function("in", _same_types("in", 2, None, BOOLEAN), _in, strict=False, lazy=True),
     _connective("and", decisive=False),
     _connective("or", decisive=True),
     function("not", BOOLEAN, [BOOLEAN], operator.not_),
@@ -192,7 +198,7 @@ FUNCTIONS = [
     Function("if", _if_signature, _case, strict=False, lazy=True),
     Function("nvl2", _nvl2_signature, _nvl2, strict=False, lazy=True),
     Function("coalesce", _same_types("coalesce", 1, None), _coalesce, strict=False, lazy=True),
-    Function("nullif", _nullif_signature, _nullif, strict=False),
+    Function("nullif", _nullif_signature, _nullif, strict=False, order=from_left),
     Function("greatest", _extreme_signature("greatest"), _extreme(max), strict=False),
     Function("least", _extreme_signature("least"), _extreme(min), strict=False),
 ]

@@ -21,6 +21,7 @@ from millstream.logical.functions.function import (
     argument_error,
     check_argument,
     check_count,
+    from_right,
     function,
 )
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, REAL, decimal_type
@@ -91,12 +92,16 @@ def _nanvl_signature(given: Types) -> Signature:
     check_count("nanvl", given, 2, 2)
     for number, type in enumerate(given, 1):
         check_argument("nanvl", number, type, DOUBLE)
-    type = REAL if given == (REAL, REAL) else DOUBLE
+    type = REAL if REAL in given and set(given) <= {REAL, types.NULL} else DOUBLE
     return Signature((type, type), type)
 
 
-def _nanvl(signature: Signature, value: float, other: float) -> float:
-    return other if value != value else value
+def _nanvl(
+    signature: Signature, value: Callable[[], float | None], other: Callable[[], float | None]
+) -> float | None:
+    """The other value is looked at only where the first is NaN."""
+    first = value()
+    return other() if is_nan(first) else first
 
 
 def _is_nan(value: float | None) -> bool:
@@ -107,14 +112,15 @@ def _is_nan(value: float | None) -> bool:
 
 
 def _whole_signature(name: str) -> Resolve:
-    """CEIL and FLOOR: a decimal keeps one digit more than its integral part, others are BIGINT."""
+    """CEIL and FLOOR: a decimal with a fraction keeps one digit more than its integral part, one
+    without stays as it is, others are BIGINT."""
 
     def resolve(given: Types) -> Signature:
         check_count(name, given, 1, 1)
         type = given[0]
         if types.is_decimal(type):
-            digits = min(MAX_PRECISION, type.precision - type.scale + 1)
-            return Signature(given, decimal_type(digits, 0))
+            digits = type.precision - type.scale + 1 if type.scale else type.precision
+            return Signature(given, decimal_type(min(MAX_PRECISION, digits), 0))
         check_argument(name, 1, type, DOUBLE)
         return Signature((BIGINT if types.is_integral(type) else DOUBLE,), BIGINT)
 
@@ -219,7 +225,7 @@ _OF_ONE_DOUBLE: dict[str, Callable[[float], float | None]] = {
 _OF_TWO_DOUBLES: dict[str, Callable[[float, float], float | None]] = {
     "log": _log,
     "power": _power,
-    "atan2": _ieee(math.atan2),
+    "atan2": _ieee(lambda y, x: math.atan2(y + 0.0, x + 0.0)),  # -0.0 counts as 0.0
 }
 
 FUNCTIONS = [
@@ -228,8 +234,8 @@ FUNCTIONS = [
     Function("abs", _abs_signature, _abs),
     Function("ceil", _whole_signature("ceil"), _whole("ceil", ROUND_CEILING, math.ceil)),
     Function("floor", _whole_signature("floor"), _whole("floor", ROUND_FLOOR, math.floor)),
-    Function("round", _round_signature, _round, narrowed=_round_narrowed),
-    Function("nanvl", _nanvl_signature, _nanvl),
+    Function("round", _round_signature, _round, narrowed=_round_narrowed, order=from_right),
+    Function("nanvl", _nanvl_signature, _nanvl, strict=False, lazy=True),
     function("isnan", BOOLEAN, [DOUBLE], _is_nan, strict=False),
     function("pi", DOUBLE, [], lambda: math.pi),
     function("rand", DOUBLE, [], random.random, deterministic=False),

@@ -70,6 +70,12 @@ def _element_at(signature: Signature, array: tuple[Any, ...], position: int) -> 
     raise EvaluationError(f"position {position} is outside an array of {len(array)} elements")
 
 
+def _try_element_at(signature: Signature, array: tuple[Any, ...], position: int) -> Any:
+    """As `element_at`, but NULL outside the array; no array has a position 0."""
+    outside = abs(position) > len(array)
+    return None if outside else _element_at(signature, array, position)
+
+
 def _array_contains_signature(given: Types) -> Signature:
     check_count("array_contains", given, 2, 2)
     _check_array("array_contains", given[0])
@@ -124,6 +130,9 @@ FUNCTIONS = [
     Function("size", _size_signature, _size),
     Function("element", lambda types: _access_signature("element", types), _element),
     Function("element_at", lambda types: _access_signature("element_at", types), _element_at),
+    Function(
+        "try_element_at", lambda types: _access_signature("try_element_at", types), _try_element_at
+    ),
     Function("array_contains", _array_contains_signature, _array_contains),
     Function("reverse", _reverse_signature, _reverse),
 ]

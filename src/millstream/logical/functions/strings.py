@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,53 +16,87 @@ from millstream.logical.functions.function import (
     EvaluationError,
     Function,
     Signature,
+    SignatureError,
     Types,
+    all_of_them,
     check_argument,
     check_count,
+    fixed,
+    from_right,
     function,
 )
+from millstream.logical.functions.regular_expressions import rlike, translate
 from millstream.types import BIGINT, BINARY, BOOLEAN, INT, STRING
 
 # --- patterns ---------------------------------------------------------------------------------
 
 
 def _like(text: str, pattern: str, escape: str = "\\") -> bool:
-    return _like_pattern(pattern, escape).fullmatch(text) is not None
+    """The pieces between the % are found one after the other, each as early as possible; the first
+    one at the start, and the last one at the end."""
+    first, *others = _like_pieces(pattern, escape)
+    if not others:
+        return len(text) == len(first) and _fits(text, first, 0)
+    *inner, last = others
+    end = len(text) - len(last)
+    if len(first) > end or not _fits(text, first, 0) or not _fits(text, last, end):
+        return False
+    position = len(first)
+    for piece in inner:
+        place = _next_place(text, piece, position, end)
+        if place is None:
+            return False
+        position = place + len(piece)
+    return True
+
+
+Piece = tuple[str | None, ...]  # characters, and None for a _
 
 
 @lru_cache(maxsize=1024)
-def _like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
+def _like_pieces(pattern: str, escape: str) -> tuple[Piece, ...]:
+    """What stands between the % of a pattern."""
     if len(escape) != 1:
         raise EvaluationError(f'the escape of LIKE must be one character, not "{escape}"')
-    return re.compile("".join(_like_parts(pattern, escape)), re.DOTALL)
-
-
-def _like_parts(pattern: str, escape: str) -> Iterator[str]:
-    """The pattern piece by piece as a regular expression."""
+    pieces: list[list[str | None]] = [[]]
     characters = iter(pattern)
     for character in characters:
         if character == escape:
             following = next(characters, "")
             if following not in ("%", "_", escape) or not following:
                 raise EvaluationError(f'the escape in the pattern "{pattern}" escapes nothing')
-            yield re.escape(following)
+            pieces[-1].append(following)
+        elif character == "%":
+            pieces.append([])
         else:
-            yield {"%": ".*", "_": "."}.get(character) or re.escape(character)
+            pieces[-1].append(None if character == "_" else character)
+    return tuple(map(tuple, pieces))
 
 
-def _rlike(text: str, pattern: str) -> bool:
-    return _regular_expression(pattern).search(text) is not None
+def _fits(text: str, piece: Piece, start: int) -> bool:
+    return start >= 0 and all(
+        wanted is None or wanted == found
+        for wanted, found in zip(piece, text[start : start + len(piece)], strict=True)
+    )
 
 
-@lru_cache(maxsize=1024)
-def _regular_expression(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError) as error:
-        reason = str(error)
-    except RecursionError:
-        reason = "it is nested too deeply"
-    raise EvaluationError(f'"{pattern}" is not a regular expression: {reason}')
+def _next_place(text: str, piece: Piece, start: int, end: int) -> int | None:
+    """Where the piece stands first between two places."""
+    if None not in piece:
+        place = text.find("".join(c for c in piece if c is not None), start, end)
+        return None if place < 0 else place
+    places = range(start, end - len(piece) + 1)
+    return next((place for place in places if _fits(text, piece, place)), None)
+
+
+def _rlike_type(signature: Signature, text: object, pattern: object) -> pa.DataType:
+    """A pattern that is a constant is looked at before any row."""
+    if isinstance(pattern, str):
+        try:
+            translate(pattern)
+        except EvaluationError as error:
+            raise SignatureError(str(error)) from None
+    return signature.result
 
 
 # --- parts ------------------------------------------------------------------------------------
@@ -114,6 +147,35 @@ def _position(part: str | None, text: str | None, start: int | None = 1) -> int 
     if start < 1:
         return 0
     return text.find(part, start - 1) + 1 if part else 1
+
+
+def _start_first(signature: Signature) -> Sequence[int]:
+    return (2, 0, 1) if len(signature.arguments) == 3 else (0, 1)
+
+
+def _instr(text: str, part: str, start: int, occurrence: int = 1) -> int:
+    """The place of an occurrence, counted from the start onwards; or, if that is negative, from
+    that place before the end backwards. 0 where there is none."""
+    if occurrence < 1:
+        raise EvaluationError(f"the occurrence of instr must be at least 1, not {occurrence}")
+    if not part:
+        return 1
+    if start == 0:
+        return 0
+    if start > 0:
+        place = start - 2
+        for _ in range(occurrence):
+            place = text.find(part, place + 1)
+            if place < 0:
+                return 0
+        return place + 1
+    end = len(text) + start + len(part)  # of an occurrence that begins at the start
+    for _ in range(occurrence):
+        place = text.rfind(part, 0, max(end, 0))
+        if place < 0:
+            return 0
+        end = place + len(part) - 1
+    return place + 1
 
 
 # --- changes ----------------------------------------------------------------------------------
@@ -222,26 +284,37 @@ def _concat(signature: Signature, *parts: str) -> str:
 # --- the table --------------------------------------------------------------------------------
 
 FUNCTIONS = [
-    Function("||", _concat_signature("||"), _concat),
-    Function("concat", _concat_signature("concat"), _concat),
+    Function("||", _concat_signature("||"), _concat, order=all_of_them),
+    Function("concat", _concat_signature("concat"), _concat, order=all_of_them),
     Function("concat_ws", _concat_ws_signature, lambda _, *v: _concat_ws(*v), strict=False),
     Function("length", _length_signature, lambda _, value: len(value)),
     Function("substring", _substring_signature, lambda _, *values: _substring(*values)),
     function("like", BOOLEAN, [STRING, STRING, STRING], _like, optional=1),
-    function("rlike", BOOLEAN, [STRING, STRING], _rlike),
+    Function(
+        "rlike",
+        fixed("rlike", BOOLEAN, [STRING, STRING]),
+        lambda _, text, pattern: rlike(text, pattern),
+        narrowed=_rlike_type,
+    ),
     function("upper", STRING, [STRING], str.upper),
     function("lower", STRING, [STRING], str.lower),
     function("left", STRING, [STRING, INT], _left),
     function("right", STRING, [STRING, INT], _right),
-    function("trim", STRING, [STRING, STRING], _trim(str.strip), optional=1),
-    function("ltrim", STRING, [STRING, STRING], _trim(str.lstrip), optional=1),
-    function("rtrim", STRING, [STRING, STRING], _trim(str.rstrip), optional=1),
+    function("trim", STRING, [STRING, STRING], _trim(str.strip), optional=1, order=from_right),
+    function("ltrim", STRING, [STRING, STRING], _trim(str.lstrip), optional=1, order=from_right),
+    function("rtrim", STRING, [STRING, STRING], _trim(str.rstrip), optional=1, order=from_right),
     function("btrim", STRING, [STRING, STRING], _btrim, optional=1),
     function("replace", STRING, [STRING, STRING, STRING], _replace, optional=1),
     function("startswith", BOOLEAN, [STRING, STRING], str.startswith),
     function("endswith", BOOLEAN, [STRING, STRING], str.endswith),
     function("contains", BOOLEAN, [STRING, STRING], str.__contains__),
-    function("position", INT, [STRING, STRING, INT], _position, optional=1, strict=False),
+    function(
+        *("position", INT, [STRING, STRING, INT], _position),
+        optional=1,
+        strict=False,
+        order=_start_first,
+    ),
+    function("instr_from", INT, [STRING, STRING, INT, INT], _instr, optional=1),
     function("lpad", STRING, [STRING, INT, STRING], _lpad, optional=1),
     function("rpad", STRING, [STRING, INT, STRING], _rpad, optional=1),
     function("repeat", STRING, [STRING, INT], str.__mul__),

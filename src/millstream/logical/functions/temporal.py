@@ -157,6 +157,12 @@ def _date_trunc(unit: str, micros: int) -> int | None:
     return result
 
 
+def _trunc(days: int, unit: str) -> int | None:
+    """Of a date; NULL for a unit that does not exist, or is less than a week."""
+    start = _DATE_UNITS.get(unit.lower())
+    return None if start is None else start(days)
+
+
 # --- arithmetic and conversion ----------------------------------------------------------------
 
 
@@ -222,6 +228,7 @@ FUNCTIONS = [
     function("second", INT, [TIMESTAMP], _second),
     function("extract_second", decimal_type(8, 6), [TIMESTAMP], _extract_second),
     function("date_trunc", TIMESTAMP, [STRING, TIMESTAMP], _date_trunc),
+    function("trunc", DATE, [DATE, STRING], _trunc),
     function("date_add", DATE, [DATE, INT], _date_add),
     function("date_sub", DATE, [DATE, INT], _date_sub),
     function("datediff", INT, [DATE, DATE], _datediff),

@@ -27,9 +27,11 @@ from millstream.types import (
     BIGINT,
     DATE,
     DOUBLE,
+    FIRST_DATE,
     FIRST_TIMESTAMP,
     INT,
     INTERVAL,
+    LAST_DATE,
     LAST_TIMESTAMP,
     TIMESTAMP,
     is_decimal,
@@ -121,8 +123,11 @@ def _dates(name: str) -> Kernel:
     on_days = _integral(name, INT)
 
     def kernel(a: pa.Array, b: pa.Array) -> Vector:
-        vector = on_days(_days(a), _days(b))
-        return Vector(vector.values.view(DATE), vector.failed)
+        values, failed = on_days(_days(a), _days(b))
+        days = numbers(values)
+        beyond = (days < FIRST_DATE) | (days > LAST_DATE)
+        shown = failing(values.view(DATE), beyond, a, b)
+        return Vector(shown.values, either(failed, shown.failed))
 
     return kernel
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from millstream.logical.functions import cast
+from millstream.logical.functions import cast, try_cast
 from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
 from millstream.physical.expressions.vector import Mask, Vector
 from millstream.types import is_atomic, sql_name
@@ -66,11 +66,12 @@ def by_distinct(
     return kernel
 
 
-def exact_cast(source: pa.DataType, target: pa.DataType) -> Kernel:
-    """CAST by the reference."""
+def exact_cast(source: pa.DataType, target: pa.DataType, *, attempt: bool = False) -> Kernel:
+    """CAST or TRY_CAST by the reference."""
+    convert = try_cast if attempt else cast
 
     def meaning(value: Any) -> Any:
-        return cast(value, source, target)
+        return convert(value, source, target)
 
     return by_distinct(meaning, [ColumnNode(0, source)], target, strict=True)
 

@@ -31,7 +31,9 @@ from millstream.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FIRST_TIMESTAMP,
     INT,
+    LAST_TIMESTAMP,
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
     NULL,
@@ -108,9 +110,10 @@ def _to_integral(target: pa.DataType) -> Kernel:
 
 
 def _floating_to_integral(target: pa.DataType) -> Kernel:
-    """Cut towards zero."""
+    """Cut towards zero. The double that stands for the largest BIGINT is that, and not one more."""
     dtype = np.int32 if target == INT else np.int64
     limit = 2.0**31 if target == INT else 2.0**63
+    most = integral_range(target)[1]
 
     def kernel(values: pa.Array) -> Vector:
         whole = np.trunc(_doubles(values))
@@ -118,6 +121,9 @@ def _floating_to_integral(target: pa.DataType) -> Kernel:
         if fits.all():
             return Vector(from_numbers(whole.astype(dtype), target, values))
         stored = np.where(fits, whole, 0.0).astype(dtype)
+        if target == BIGINT:
+            largest = whole == limit
+            stored, fits = np.where(largest, dtype(most), stored), fits | largest
         return failing(from_numbers(stored, target, values), ~fits, values)
 
     return kernel
@@ -134,13 +140,14 @@ def _decimal_to_integral(target: pa.DataType) -> Kernel:
     options = pc.CastOptions(target, allow_decimal_truncate=True)
 
     def kernel(values: pa.Array) -> Vector:
+        values = decimals.shortened(values, 0)
         try:
             return Vector(pc.cast(values, options=options))
         except pa.ArrowInvalid:
             least, most = (
                 pa.scalar(bound, decimal_type(38, 0)) for bound in integral_range(target)
             )
-            whole = pc.trunc(values).cast(decimal_type(38, 0))
+            whole = values.cast(decimal_type(38, 0))
             inside = pc.and_(pc.less_equal(least, whole), pc.less_equal(whole, most))
             kept = pc.if_else(inside, values, pa.scalar(None, values.type))
             bad = ~inside.fill_null(True).to_numpy(zero_copy_only=False)
@@ -211,43 +218,38 @@ def _from_boolean(target: pa.DataType) -> Kernel | None:
 
 def _temporal(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if source == DATE:
-        return _scaled_to_timestamp(MICROS_PER_DAY) if target == TIMESTAMP else None
+        return scaled_to_timestamp(MICROS_PER_DAY) if target == TIMESTAMP else None
     if source == TIMESTAMP:
         return _from_timestamp(target)
     if is_integral(source) and target == TIMESTAMP:
-        return _scaled_to_timestamp(MICROS_PER_SECOND)
-    return _floating_to_timestamp(source) if is_floating(source) else None
+        return scaled_to_timestamp(MICROS_PER_SECOND)
+    return _floating_to_timestamp if is_floating(source) else None
 
 
-def _scaled_to_timestamp(micros: int) -> Kernel:
+def scaled_to_timestamp(micros: int) -> Kernel:
     """So many microseconds for each one."""
-    factor = pa.scalar(micros, BIGINT)
+    least, most = -(-FIRST_TIMESTAMP // micros), LAST_TIMESTAMP // micros
 
     def kernel(values: pa.Array) -> Vector:
         counts = values.view(INT).cast(BIGINT) if values.type == DATE else values.cast(BIGINT)
-        try:
-            return Vector(pc.multiply_checked(counts, factor).view(TIMESTAMP))
-        except pa.ArrowInvalid:
-            x = numbers(counts)
-            bad = (x > (2**63 - 1) // micros) | (x < -(2**63 // micros))
-            return failing(from_numbers(x * np.int64(micros), TIMESTAMP, values), bad, values)
+        x = numbers(counts)
+        bad = (x < least) | (x > most)
+        if not bad.any():
+            return Vector(from_numbers(x * np.int64(micros), TIMESTAMP, values))
+        stored = np.where(bad, 0, x) * np.int64(micros)
+        return failing(from_numbers(stored, TIMESTAMP, values), bad, values)
 
     return kernel
 
 
-def _floating_to_timestamp(source: pa.DataType) -> Kernel:
-    """Seconds, cut to microseconds by the shortest digits that name the double."""
-    exact = exact_cast(source, TIMESTAMP)
-
-    def fast(values: pa.Array) -> Vector:
-        x = _doubles(values)
-        micros = rounding.cut_micros(np.where(np.abs(x) < rounding.DENSE, x, 0.0))
-        return Vector(from_numbers(micros.astype(np.int64), TIMESTAMP, values))
-
-    def kernel(values: pa.Array) -> Vector:
-        return mixed(values, np.abs(_doubles(values)) < rounding.DENSE, fast, exact)
-
-    return kernel
+def _floating_to_timestamp(values: pa.Array) -> Vector:
+    """Seconds, as doubles multiply them, cut to microseconds."""
+    with np.errstate(all="ignore"):
+        micros = np.trunc(_doubles(values) * float(MICROS_PER_SECOND))
+    fits = (micros >= FIRST_TIMESTAMP) & (micros <= LAST_TIMESTAMP)
+    stored = np.where(fits, micros, 0.0).astype(np.int64)
+    fits &= stored <= LAST_TIMESTAMP  # which is no double
+    return failing(from_numbers(stored, TIMESTAMP, values), ~fits, values)
 
 
 def _from_timestamp(target: pa.DataType) -> Kernel | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -59,7 +60,7 @@ from millstream.physical.expressions.nodes import (
 from millstream.physical.expressions.programs import Program
 from millstream.physical.expressions.user_functions import UserCall
 from millstream.physical.expressions.vector import Mask, Vector
-from millstream.types import BOOLEAN, STRING
+from millstream.types import BOOLEAN, DOUBLE, STRING
 
 
 def compile_expression(
@@ -209,7 +210,7 @@ class _Compiler:
         source = operand.type
         if isinstance(operand, Constant):
             return self._folded(Cast(_literal(operand), target, attempt))
-        exact = exact_cast(source, target)
+        exact = exact_cast(source, target, attempt=attempt)
         kernel = cast_kernel(source, target)
         guarded = kernel is None or source == STRING
         if attempt:
@@ -223,7 +224,7 @@ class _Compiler:
         function = functions.lookup(call.function)
         assert function is not None, f"the binder knows {call.function}"
         if function.lazy:
-            return self._lazy(function.name, call)
+            return self._lazy(function, call)
         signature = Signature(tuple(a.type for a in call.arguments), call.type)
         if not function.deterministic:
             return Drawn(drawing(function, signature, self._draws.generator(call)), call.type)
@@ -232,13 +233,15 @@ class _Compiler:
         if len(constants) == len(arguments):
             return self._folded(Call(call.function, tuple(map(_literal, constants)), call.type))
         if function.strict and any(node.plain is None for node in constants):
-            return AlwaysNull(arguments, call.type)
+            return AlwaysNull(arguments, call.type, function.evaluation_order(signature))
         return self._applied(function, signature, arguments)
 
     def _applied(
         self, function: functions.Function, signature: Signature, arguments: list[Node]
     ) -> Node:
         def meaning(*values: object) -> object:
+            if function.lazy:
+                return function.evaluate(signature, *(partial(_itself, value) for value in values))
             return function.evaluate(signature, *values)
 
         exact = by_distinct(meaning, arguments, signature.result, strict=function.strict)
@@ -250,15 +253,18 @@ class _Compiler:
             exact,
             strict=function.strict,
             guarded=kernel is None,
+            order=function.evaluation_order(signature),
         )
         formulas = [argument.formula for argument in arguments]
         return _direct(applied, formula_of(function.name, signature, formulas))
 
-    def _lazy(self, name: str, call: Call) -> Node:
+    def _lazy(self, function: functions.Function, call: Call) -> Node:
         arguments = call.arguments
-        match name:
+        match function.name:
             case "and" | "or":
-                return self._connective(arguments, name == "or")
+                return self._connective(arguments, function.name == "or")
+            case "in":
+                return self._membership(function, call)
             case "coalesce":
                 nodes = [self.node(argument) for argument in arguments]
                 formula = coalesce_formula([node.formula for node in nodes])
@@ -267,8 +273,29 @@ class _Compiler:
                 value, present, absent = arguments
                 absence = Call("is null", (value,), BOOLEAN)
                 return self._case((absence, absent, present), call.type)
+            case "nanvl":
+                value, other = arguments
+                self._occurrences[repr(value)] += 1  # it is looked at twice
+                double = value if value.type == DOUBLE else Cast(value, DOUBLE)
+                return self._case((Call("isnan", (double,), BOOLEAN), other, value), call.type)
             case _:
                 return self._case(arguments, call.type)
+
+    def _membership(self, function: functions.Function, call: Call) -> Node:
+        """A list of constants is a set. With items that may fail, it is an OR of comparisons: those
+        after one that is equal are not looked at."""
+        value, *items = call.arguments
+        nodes = [self.node(item) for item in items]
+        constants = [_literal(node) for node in nodes if isinstance(node, Constant)]
+        if len(constants) == len(nodes):
+            operand = self.node(value)
+            if isinstance(operand, Constant):
+                return self._folded(Call("in", (_literal(operand), *constants), call.type))
+            signature = Signature(tuple(a.type for a in call.arguments), call.type)
+            return self._applied(function, signature, [operand, *nodes])
+        self._occurrences[repr(value)] += len(items)
+        equals = [Call("=", (value, item), BOOLEAN) for item in items]
+        return self._connective(equals, decisive=True)
 
     def _connective(self, arguments: Sequence[Expression], decisive: bool) -> Node:
         """Constants that do not decide are left out, and what stands behind one that does."""
@@ -305,6 +332,10 @@ class _Compiler:
         values.append(otherwise)
         formula = case_formula([c.formula for c in conditions], [v.formula for v in values])
         return _direct(Case(conditions, values, type), formula)
+
+
+def _itself(value: object) -> object:
+    return value
 
 
 def _literal(constant: Constant) -> Literal:

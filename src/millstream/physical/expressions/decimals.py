@@ -24,6 +24,7 @@ from millstream.physical.expressions.vector import (
     from_numbers,
     mask_of,
     null_where,
+    present,
     validity,
 )
 from millstream.types import BIGINT, MAX_PRECISION, decimal_type
@@ -39,9 +40,41 @@ def _wide(precision: int, scale: int) -> pa.DataType:
     return pa.decimal256(min(precision, _MOST), scale)
 
 
+# Arrow divides wrongly where 32 bits of the quotient are all ones, unless the divisor fits in 32
+# bits itself (seen up to version 26). So it is asked for no other divisions.
+SAFE_DIGITS = 9
+_SAFE_DIVISOR = 2**32
+
+
 def rounded(values: pa.Array, digits: int) -> pa.Array:
     """Half up to so many digits after the point, in a type with a digit more before it."""
+    assert digits >= -SAFE_DIGITS
+    values = shortened(values, max(digits + 1, 0))
     return pc.round(with_room(values), ndigits=digits, round_mode="half_towards_infinity")
+
+
+def shortened(values: pa.Array, scale: int) -> pa.Array:
+    """Cut towards zero to so many digits after the point, or fewer if it has not so many."""
+    while values.type.scale > scale:
+        fewer = max(scale, values.type.scale - SAFE_DIGITS)
+        values = values.cast(_wide(values.type.precision, fewer), safe=False)
+    return values
+
+
+def whole(values: pa.Array, step: int) -> pa.Array:
+    """The next whole number in the direction of the step, 1 or -1, in a type with a digit more."""
+    cut = with_room(shortened(values, 0))
+    one = pa.scalar(Decimal(step), decimal_type(1, 0))
+    beyond = pc.greater(values, cut) if step > 0 else pc.less(values, cut)
+    return pc.if_else(beyond, pc.add(cut, one).cast(cut.type), cut)
+
+
+def divides_safely(values: pa.Array | pa.Scalar) -> bool:
+    """Whether Arrow divides rightly by all of these."""
+    low, high = unscaled(as_array(values, 1))
+    large = (high != low >> 63) | (low >= _SAFE_DIVISOR) | (low <= -_SAFE_DIVISOR)
+    valid = present(as_array(values, 1))
+    return not (large if valid is None else large & valid).any()
 
 
 def with_room(values: pa.Array) -> pa.Array:
@@ -92,6 +125,8 @@ def dividing(a_type: pa.DataType, b_type: pa.DataType, result: pa.DataType) -> _
     dividend = pa.decimal256(min(_MOST, a_type.precision + more), a_type.scale + more)
 
     def kernel(a: pa.Array, b: pa.Array) -> Vector:
+        if not divides_safely(b):
+            raise pa.ArrowInvalid("for the reference")
         try:
             return fit(pc.divide(a.cast(dividend), _widened(b)), result)
         except pa.ArrowInvalid:

@@ -29,6 +29,7 @@ from millstream.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FIRST_DATE,
     FIRST_TIMESTAMP,
     INT,
     INTERVAL,
@@ -315,7 +316,8 @@ def _largest(type: pa.DataType) -> int:
 
 def _beyond(type: pa.DataType) -> int:
     """How far from 0 a result is too far."""
-    return -FIRST_TIMESTAMP if type == TIMESTAMP else _largest(type)
+    least = {TIMESTAMP: FIRST_TIMESTAMP, DATE: FIRST_DATE}.get(type)
+    return _largest(type) if least is None else -least
 
 
 def is_computable(formula: Formula) -> bool:

@@ -75,6 +75,11 @@ def _power(signature: Signature, arguments: Sequence[Node]) -> Kernel:
     return kernel
 
 
+def _atan2(signature: Signature, arguments: Sequence[Node]) -> Kernel:
+    """-0.0 counts as 0.0."""
+    return lambda y, x: Vector(pc.atan2(pc.add(y, 0.0), pc.add(x, 0.0)))
+
+
 def _times(factor: float) -> Builder:
     return lambda signature, arguments: lambda values: Vector(pc.multiply(values, factor))
 
@@ -88,18 +93,10 @@ def _sign(signature: Signature, arguments: Sequence[Node]) -> Kernel:
     return kernel
 
 
-def _nanvl(signature: Signature, arguments: Sequence[Node]) -> Kernel:
-    def kernel(value: pa.Array, other: pa.Array) -> Vector:
-        chosen = pc.if_else(pc.is_nan(value), other, value)
-        return Vector(pc.if_else(pc.is_null(other), null_scalar(chosen.type), chosen))
-
-    return kernel
-
-
 # --- rounding ---------------------------------------------------------------------------------
 
 
-def _whole(cut: Callable[[Any], Any], cut_decimals: Callable[[Any], Any]) -> Builder:
+def _whole(cut: Callable[[Any], Any], step: int) -> Builder:
     """CEIL and FLOOR: of NaN it is 0, and what is no BIGINT fails."""
 
     def of_doubles(values: pa.Array) -> Vector:
@@ -116,7 +113,7 @@ def _whole(cut: Callable[[Any], Any], cut_decimals: Callable[[Any], Any]) -> Bui
             return Vector
         if not is_decimal(type):
             return of_doubles
-        return lambda v: decimals.fit(cut_decimals(decimals.with_room(v)), signature.result)
+        return lambda values: decimals.fit(decimals.whole(values, step), signature.result)
 
     return build
 
@@ -138,7 +135,7 @@ def _round(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
 def _round_decimals(type: pa.DataType, digits: int, result: pa.DataType) -> Kernel | None:
     if digits >= type.scale:
         return lambda values, *_: decimals.fit(values, result)
-    if digits < type.scale - type.precision:
+    if digits < max(type.scale - type.precision, -decimals.SAFE_DIGITS):
         return None
     return lambda values, *_: decimals.fit(decimals.rounded(values, digits), result)
 
@@ -192,7 +189,8 @@ def _round_floating(signature: Signature, arguments: Sequence[Node], digits: int
 
 KERNELS: dict[str, Builder] = {
     **{name: _arrow(name) for name in ("sqrt", "exp", "sin", "cos", "tan")},
-    **{name: _arrow(name) for name in ("asin", "acos", "atan", "atan2")},
+    **{name: _arrow(name) for name in ("asin", "acos", "atan")},
+    "atan2": _atan2,
     "ln": _logarithm(pc.ln),
     "log10": _logarithm(pc.log10),
     "log2": _logarithm(_log2),
@@ -201,8 +199,7 @@ KERNELS: dict[str, Builder] = {
     "degrees": _times(180.0 / math.pi),
     "radians": _times(math.pi / 180.0),
     "sign": _sign,
-    "nanvl": _nanvl,
-    "ceil": _whole(np.ceil, pc.ceil),
-    "floor": _whole(np.floor, pc.floor),
+    "ceil": _whole(np.ceil, 1),
+    "floor": _whole(np.floor, -1),
     "round": _round,
 }

@@ -38,12 +38,14 @@ def _bounds(arrays: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
     return begin, end if valid is None else np.where(valid, end, begin)
 
 
-def _access(from_one: bool) -> Builder:
-    """The element at an index from 0, or at a position from 1 or from the end."""
+def _access(*, from_one: bool, attempt: bool = False) -> Builder:
+    """The element at an index from 0, or at a position from 1 or from the end; an attempt is NULL
+    outside of the array, but for position 0."""
 
     def kernel(arrays: pa.Array, index: pa.Array) -> Vector:
         begin, end = _bounds(arrays)
         i = numbers(index).astype(np.int64)
+        zero = np.broadcast_to(i == 0, len(arrays))
         if from_one:
             i = np.where(i > 0, i - 1, np.where(i < 0, end - begin + i, -1))
         inside = (i >= 0) & (i < end - begin)
@@ -52,7 +54,7 @@ def _access(from_one: bool) -> Builder:
         valid = present(index)
         if valid is not None:
             values = null_where(values, ~valid)
-        return failing(values, ~inside, arrays, index)
+        return failing(values, zero if attempt else ~inside, arrays, index)
 
     def build(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
         return None if isinstance(arguments[0], Constant) else kernel
@@ -139,6 +141,7 @@ KERNELS: dict[str, Builder] = {
     "size": _size,
     "element": _access(from_one=False),
     "element_at": _access(from_one=True),
+    "try_element_at": _access(from_one=True, attempt=True),
     "array_contains": _array_contains,
     "array": _array,
 }

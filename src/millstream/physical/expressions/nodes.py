@@ -27,6 +27,7 @@ from millstream.physical.expressions.vector import (
     mask_of,
     null_scalar,
     null_where,
+    present,
 )
 from millstream.values import to_arrow
 
@@ -161,11 +162,29 @@ class Drawn(Node):
         return Vector(self._draw(frame.length))
 
 
+def _failed(vectors: Sequence[Vector], order: Sequence[int]) -> Mask | None:
+    """The rows in which an argument failed that was looked at: in their order, none after one that
+    is NULL; without an order, all are looked at."""
+    failed: Mask | None = None
+    if not any(vector.failed is not None for vector in vectors):
+        return None
+    for place, number in enumerate(order or range(len(vectors))):
+        new = vectors[number].failed
+        if new is None:
+            continue
+        before = [vectors[n].values for n in order[:place]]
+        if any(isinstance(value, pa.Scalar) and not value.is_valid for value in before):
+            continue
+        valid = present(*before)
+        failed = either(failed, new if valid is None else new & valid)
+    return failed
+
+
 class Applied(Node):
     """A function of arguments that are all evaluated first.
 
-    `strict` says that a NULL argument makes the result NULL. Where the kernel finds that Arrow
-    cannot compute a batch, `exact` does, by the reference.
+    `strict` says that a NULL argument makes the result NULL, `order` which failures then count.
+    Where the kernel finds that Arrow cannot compute a batch, `exact` does, by the reference.
     """
 
     def __init__(
@@ -177,7 +196,9 @@ class Applied(Node):
         *,
         strict: bool,
         guarded: bool,
+        order: Sequence[int] = (),
     ) -> None:
+        self._order = order
         self.arguments = tuple(arguments)
         self.type = type
         self.inputs = frozenset().union(*(node.inputs for node in arguments))
@@ -187,13 +208,9 @@ class Applied(Node):
         self._strict = strict
 
     def run(self, frame: Frame) -> Vector:
-        values = []
-        failed: Mask | None = None
-        for argument in self.arguments:
-            vector = argument.run(frame)
-            values.append(vector.values)
-            if vector.failed is not None:
-                failed = either(failed, vector.failed)
+        vectors = [argument.run(frame) for argument in self.arguments]
+        values = [vector.values for vector in vectors]
+        failed = _failed(vectors, self._order)
         try:
             result = self._kernel(*values)
         except pa.ArrowException:
@@ -228,18 +245,20 @@ class Direct(Node):
 
 
 class AlwaysNull(Node):
-    """A strict function with an argument that is NULL in every row: the others may still fail."""
+    """A strict function with an argument that is NULL in every row: those that are looked at before
+    it may still fail."""
 
-    def __init__(self, arguments: Sequence[Node], type: pa.DataType) -> None:
+    def __init__(
+        self, arguments: Sequence[Node], type: pa.DataType, order: Sequence[int] = ()
+    ) -> None:
+        self._order = order
         self.arguments = tuple(arguments)
         self.type = type
         self.inputs = frozenset().union(*(node.inputs for node in arguments))
         self.guarded = any(node.guarded for node in arguments)
 
     def run(self, frame: Frame) -> Vector:
-        failed: Mask | None = None
-        for argument in self.arguments:
-            failed = either(failed, argument.run(frame).failed)
+        failed = _failed([argument.run(frame) for argument in self.arguments], self._order)
         return Vector(pa.nulls(frame.length, self.type), failed)
 
 

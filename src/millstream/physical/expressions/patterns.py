@@ -1,20 +1,21 @@
 """LIKE and RLIKE with a constant pattern.
 
 A LIKE is a comparison, a search, or a regular expression of Arrow's (which are RE2's). An RLIKE is
-Arrow's if it has only parts that mean the same in Python and in RE2.
+one of RE2's in any case.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.logical.functions import Signature
+from millstream.logical.functions import EvaluationError, Signature
+from millstream.logical.functions.regular_expressions import LINE_END, translate
 from millstream.physical.expressions.nodes import Constant, Kernel, Node
-from millstream.physical.expressions.vector import Vector
+from millstream.physical.expressions.vector import Vector, mask_of
 
 _ANY, _ONE = object(), object()  # % and _
 
@@ -78,38 +79,26 @@ def _regular(piece: Any) -> str:
 
 # --- RLIKE ------------------------------------------------------------------------------------
 
-# Letters and signs that stand for themselves, the point, classes of letters and digits, groups,
-# alternatives and simple repetitions; a `$` only at the very end.
-_COMMON = re.compile(
-    r"""(?P<body>\^?(?:
-        [A-Za-z0-9\ _/:@,;=&%\#"'<>~!-]
-      | \\[.\\/+*?()|^$-]
-      | \.
-      | \[\^?(?:[A-Za-z0-9_](?:-[A-Za-z0-9])?)+\]
-      | [|()]
-      | (?<=[A-Za-z0-9.\])])[*+?](?![*+?])
-    )*)(?P<end>\$)?""",
-    re.VERBOSE,
-)
-
 
 def rlike_kernel(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
     text, node = arguments
     if isinstance(text, Constant) or not isinstance(node, Constant):
         return None
-    pattern = node.plain
-    assert isinstance(pattern, str)
-    parts = _COMMON.fullmatch(pattern)
-    if parts is None or not _compiles(pattern) or (parts["end"] and "|" in pattern):
-        return None
-    # Python's `$` may stand before a last newline.
-    expression = parts["body"] + (r"\n?\z" if parts["end"] else "")
-    return lambda values, _: Vector(pc.match_substring_regex(values, expression))
-
-
-def _compiles(pattern: str) -> bool:
+    assert isinstance(node.plain, str)
     try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
+        pattern = translate(node.plain)
+    except EvaluationError:  # of every row: for the reference
+        return None
+
+    def kernel(values: pa.Array, _: pa.Scalar) -> Vector:
+        found = pc.match_substring_regex(values, pattern.anywhere)
+        if pattern.before_line_end is None:
+            return Vector(found)
+        more = mask_of(pc.match_substring_regex(values, LINE_END))
+        if not more.any():
+            return Vector(found)
+        shorter = pc.replace_substring_regex(values, LINE_END, "")
+        again = pc.match_substring_regex(shorter, pattern.before_line_end)
+        return Vector(pc.or_(found, pc.and_(again, pa.array(more))))
+
+    return kernel

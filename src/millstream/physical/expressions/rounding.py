@@ -37,16 +37,6 @@ def round_half_up(x: Any, digits: int) -> tuple[Any, Mask]:
     return _shifted(whole, -digits) + 0.0, sure
 
 
-DENSE = 2.0**32  # below it doubles lie closer than 10^-6: a decimal of 6 digits names one of them
-
-
-def cut_micros(x: Any) -> Any:
-    """The doubles, which must be below `DENSE`, times 10^6, cut towards zero."""
-    nearest = np.rint(x * 1e6)
-    beyond = np.abs(nearest / 1e6) > np.abs(x)
-    return nearest - np.copysign(1.0, x) * beyond
-
-
 def _shifted(x: Any, digits: int) -> Any:
     """Times 10^digits by one operation on doubles that are exact."""
     return x * 10.0**digits if digits >= 0 else x / 10.0**-digits

@@ -16,7 +16,7 @@ from millstream.logical.functions import Signature
 from millstream.physical.expressions import decimals
 from millstream.physical.expressions.arithmetic import KERNELS as _ARITHMETIC
 from millstream.physical.expressions.arithmetic import Builder
-from millstream.physical.expressions.casts import cast_kernel
+from millstream.physical.expressions.casts import cast_kernel, scaled_to_timestamp
 from millstream.physical.expressions.nodes import Constant, Kernel, Node
 from millstream.physical.expressions.vector import (
     Vector,
@@ -28,6 +28,7 @@ from millstream.physical.expressions.vector import (
 )
 from millstream.types import (
     BIGINT,
+    DATE,
     INT,
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
@@ -174,9 +175,6 @@ _TRUNCATIONS: dict[str, Callable[[Any], Any]] = {
     "millisecond": _to_multiple(1000),
 }
 
-_EARLIEST = -(2**63) + 366 * MICROS_PER_DAY  # nothing later is truncated to before all time
-
-
 _MONTHLY = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"),
     "quarter": "quarter",
@@ -197,11 +195,29 @@ def _date_trunc(signature: Signature, arguments: Sequence[Node]) -> Kernel | Non
     def kernel(_: pa.Scalar, values: pa.Array) -> Vector:
         micros = numbers(values)
         least, most = (int(micros.min()), int(micros.max())) if len(micros) else (0, 0)
-        if least < _EARLIEST:
-            raise pa.ArrowInvalid("for the reference")
         if monthly and least // MICROS_PER_DAY > -_FAR and most // MICROS_PER_DAY < _FAR:
             return Vector(pc.floor_temporal(values, unit=monthly))
         return Vector(from_numbers(truncate(micros), TIMESTAMP, values))
+
+    return kernel
+
+
+def _trunc(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    """Of dates: a whole number of months, or weeks."""
+    days, unit = arguments
+    if not isinstance(unit, Constant) or isinstance(days, Constant):
+        return None
+    word = str(unit.plain).lower()
+    months = {"year": 12, "quarter": 3, "month": 1}.get(_MONTHLY.get(word, ""))
+    if months is None and word != "week":
+        return None
+
+    def kernel(values: pa.Array, _: pa.Scalar) -> Vector:
+        day = numbers(values).astype(np.int64)
+        if months is None:
+            return Vector(from_numbers(day - (day + 3) % 7, DATE, values))
+        month = _months(day)
+        return Vector(from_numbers(_first_of_month(month - month % months), DATE, values))
 
     return kernel
 
@@ -244,20 +260,10 @@ def _timestamp_seconds(signature: Signature, arguments: Sequence[Node]) -> Kerne
     return kernel
 
 
-def _timestamp_millis(signature: Signature, arguments: Sequence[Node]) -> Kernel:
-    def kernel(values: pa.Array) -> Vector:
-        try:
-            return Vector(pc.multiply_checked(values, 1000).view(TIMESTAMP))
-        except pa.ArrowInvalid:
-            x = numbers(values)
-            bad = (x > (2**63 - 1) // 1000) | (x < -(2**63 // 1000))
-            return failing(from_numbers(x * 1000, TIMESTAMP, values), bad, values)
-
-    return kernel
-
-
-def _timestamp_micros(signature: Signature, arguments: Sequence[Node]) -> Kernel:
-    return lambda values: Vector(values.view(TIMESTAMP))
+def _timestamp_of(micros: int) -> Builder:
+    """A count of units of so many microseconds as a timestamp."""
+    kernel = scaled_to_timestamp(micros)
+    return lambda signature, arguments: kernel
 
 
 KERNELS: dict[str, Builder] = {
@@ -266,11 +272,12 @@ KERNELS: dict[str, Builder] = {
     **{name: _computed(count, BIGINT) for name, count in _COUNTS.items()},
     "extract_second": _extract_second,
     "date_trunc": _date_trunc,
+    "trunc": _trunc,
     "date_add": _date_add,
     "date_sub": _date_sub,
     "datediff": _datediff,
     "to_date": _to_date,
     "timestamp_seconds": _timestamp_seconds,
-    "timestamp_millis": _timestamp_millis,
-    "timestamp_micros": _timestamp_micros,
+    "timestamp_millis": _timestamp_of(1000),
+    "timestamp_micros": _timestamp_of(1),
 }

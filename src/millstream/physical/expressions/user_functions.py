@@ -15,6 +15,7 @@ import pyarrow as pa
 from millstream.logical.evaluate import UserFunction
 from millstream.physical.expressions.nodes import Frame, Node
 from millstream.physical.expressions.vector import Gathering, Mask, Vector, as_array, either
+from millstream.values import out_of_years
 
 
 class UserCall(Node):
@@ -69,7 +70,7 @@ class UserCall(Node):
             return None
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, self.type)
-        return array if len(array) == length else None
+        return array if len(array) == length and not out_of_years(array) else None
 
 
 def _joined(left: Mask | None, right: Mask | None, half: int, length: int) -> Mask | None:
