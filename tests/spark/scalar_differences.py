@@ -1,0 +1,184 @@
+"""The differences from Spark that are meant, by name, with their reasons. There are no others.
+
+All of them are in docs/semantics.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from millstream.logical.expressions import Call, Cast, Expression, Literal, operands, walk
+from millstream.types import (
+    BINARY,
+    INT,
+    STRING,
+    TIMESTAMP,
+    is_array,
+    is_decimal,
+    is_floating,
+    is_integral,
+    is_numeric,
+    is_struct,
+)
+
+_ROUGH = {
+    *("exp", "ln", "log", "log2", "log10", "power", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("atan2", "degrees", "radians"),
+}
+
+
+def _holds_floats(type: pa.DataType) -> bool:
+    if is_array(type):
+        return _holds_floats(type.value_type)
+    if is_struct(type):
+        return any(_holds_floats(field.type) for field in type)
+    return is_floating(type)
+
+
+def _is_rough(part: Expression) -> bool:
+    return isinstance(part, Call) and part.function in _ROUGH
+
+
+def _writes_floats(part: Expression) -> bool:
+    return isinstance(part, Cast) and _made_text(part.operand.type, part.type)
+
+
+def _made_text(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a float in a value becomes text."""
+    if is_array(source) and is_array(target):
+        return _made_text(source.value_type, target.value_type)
+    return target == STRING and _holds_floats(source)
+
+
+def _rounds_floats(part: Expression) -> bool:
+    to_decimal = isinstance(part, Cast) and is_decimal(part.type)
+    rounded = isinstance(part, Call) and part.function == "round"
+    return (to_decimal or rounded) and is_floating(operands(part)[0].type)
+
+
+def _divides_long_decimals(part: Expression) -> bool:
+    divided = isinstance(part, Call) and part.function == "div"
+    return divided and not is_integral(operands(part)[0].type)
+
+
+def _compares_beyond_integers(part: Expression) -> bool:
+    if not isinstance(part, Call) or part.function not in ("=", "<", "<=", ">", ">=", "<>", "<=>"):
+        return False
+    constants = [a.value for a in part.arguments if isinstance(a, Literal)]
+    whole = any(isinstance(a, Cast) and is_integral(a.operand.type) for a in part.arguments)
+    return whole and any(isinstance(v, Decimal) and abs(v) >= 2**63 for v in constants)
+
+
+def _tries_timestamps(part: Expression) -> bool:
+    tried = isinstance(part, Cast) and part.attempt and part.type == TIMESTAMP
+    return tried and is_numeric(part.operand.type)
+
+
+def _reads_bytes(part: Expression) -> bool:
+    return isinstance(part, Cast) and part.type == STRING and part.operand.type == BINARY
+
+
+def _changes_sign_of_long_decimals(part: Expression) -> bool:
+    signed = isinstance(part, Call) and part.function in ("negate", "abs")
+    return signed and is_decimal(part.type) and part.type.precision > 34
+
+
+def _cuts_long_decimals(part: Expression) -> bool:
+    return isinstance(part, Cast) and _cut(part.operand.type, part.type)
+
+
+def _cut(source: pa.DataType, target: pa.DataType) -> bool:
+    if is_array(source) and is_array(target):
+        return _cut(source.value_type, target.value_type)
+    return is_decimal(source) and bool(source.precision > 15) and target == INT
+
+
+class Meant(NamedTuple):
+    """A difference: its reason, and the parts of expressions that show it. If it is in the digits
+    alone, expressions whose outermost part shows it are compared but for their last digits."""
+
+    reason: str
+    shown_by: Callable[[Expression], bool]
+    in_digits: bool = False
+
+
+MEANT = {
+    "last digits": Meant(
+        "EXP and the like are those of the C library, not of Java", _is_rough, in_digits=True
+    ),
+    "digits of floats": Meant(
+        "a DOUBLE as text has the fewest digits that name it; before version 19 Java's has more",
+        _writes_floats,
+        in_digits=True,
+    ),
+    "rounded floats": Meant(
+        "ROUND and CAST to DECIMAL of a DOUBLE round these digits", _rounds_floats, in_digits=True
+    ),
+    "integers beside large decimals": Meant(
+        "NULL beside a literal that is larger than any BIGINT is NULL; Spark says TRUE or FALSE",
+        _compares_beyond_integers,
+    ),
+    "DIV of decimals and intervals": Meant(
+        "a quotient that is no BIGINT is an overflow; Spark keeps its lowest 64 bits",
+        _divides_long_decimals,
+    ),
+    "numbers as timestamps": Meant(
+        "a number that is no TIMESTAMP of the years 1 to 9999 makes TRY_CAST NULL",
+        _tries_timestamps,
+    ),
+    "bytes as text": Meant("Spark keeps bytes in a STRING that are no UTF-8", _reads_bytes),
+    "sign of long decimals": Meant(
+        "Spark rounds a DECIMAL to 34 digits where it changes its sign",
+        _changes_sign_of_long_decimals,
+    ),
+    "long decimals as INT": Meant(
+        "Spark makes a DOUBLE of it first: 99.999999999999999999 becomes 100",
+        _cuts_long_decimals,
+    ),
+}
+
+# Rows that fail here with such a message, and have a value in Spark.
+_OUT_OF_YEARS = re.compile(r"^(date|timestamp) overflow|is not in the years 1 to 9999")
+MEANT_FAILURES = {
+    "years beyond 9999": (_OUT_OF_YEARS, "DATE and TIMESTAMP have the years 1 to 9999"),
+}
+
+
+# What Spark refuses, and we do not.
+MEANT_REFUSALS = {
+    "ROUND to a column": ("NON_FOLDABLE_INPUT", "the digits that ROUND keeps may be a column"),
+    "implicit casts": (
+        "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+        "arguments are cast where an INSERT would cast them: a STRING for a BOOLEAN, a DECIMAL for "
+        "a BIGINT, a bare NULL for anything",
+    ),
+    "arrays of strings": ("BINARY_OP_DIFF_TYPES", "their elements are cast as strings are"),
+}
+
+
+def is_meant_refusal(message: str) -> bool:
+    return any(word in message for word, _ in MEANT_REFUSALS.values())
+
+
+def is_meant_failure(message: str) -> bool:
+    return any(pattern.search(message) for pattern, _ in MEANT_FAILURES.values())
+
+
+def excluded(expression: Expression) -> str | None:
+    """The name of a difference that keeps an expression from being compared."""
+    inner = [part for operand in operands(expression) for part in walk(operand)]
+    for name, meant in MEANT.items():
+        parts = inner if meant.in_digits else [expression, *inner]
+        if any(meant.shown_by(part) for part in parts):
+            return name
+    return None
+
+
+def is_rough(expression: Expression) -> bool:
+    """Whether the outermost part shows a difference in the last digits."""
+    return any(meant.in_digits and meant.shown_by(expression) for meant in MEANT.values())
