@@ -238,7 +238,7 @@ def _check_years(field: Field, column: pa.Array, bad: dict[int, BadRow]) -> None
         if types.is_atomic(field.type):
             (value,) = to_plain(column.slice(index, 1), field.type)
             told = f'{to_string(value, field.type)} in column "{field.name}"'
-        _note(bad, index, f"{told} is not in the years 1 to 9999")
+        _note(bad, index, f"{told} is not within the years 1 to 9999")
 
 
 def _check_not_null(stream: Stream, columns: list[pa.Array], bad: dict[int, BadRow]) -> None:

@@ -474,9 +474,13 @@ ERRORS: list[tuple[Any, ...]] = [
         (f'cannot cast "{seconds}" to TIMESTAMP', "timestamp_seconds", dec(seconds))
         for seconds in ("0.0000001", f"1.{'0' * 36}1")
     ),
-    (f"{LONGEST} as a TIMESTAMP is not in the years 1 to 9999", "timestamp_seconds", dec(LONGEST)),
     (
-        "253402300800 as a TIMESTAMP is not in the years 1 to 9999",
+        f"{LONGEST} as a TIMESTAMP is not within the years 1 to 9999",
+        "timestamp_seconds",
+        dec(LONGEST),
+    ),
+    (
+        "253402300800 as a TIMESTAMP is not within the years 1 to 9999",
         "timestamp_seconds",
         big(253_402_300_800),
     ),

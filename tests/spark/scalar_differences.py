@@ -143,7 +143,7 @@ MEANT = {
 }
 
 # Rows that fail here with such a message, and have a value in Spark.
-_OUT_OF_YEARS = re.compile(r"^(date|timestamp) overflow|is not in the years 1 to 9999")
+_OUT_OF_YEARS = re.compile(r"^(date|timestamp) overflow|is not within the years 1 to 9999")
 MEANT_FAILURES = {
     "years beyond 9999": (_OUT_OF_YEARS, "DATE and TIMESTAMP have the years 1 to 9999"),
 }

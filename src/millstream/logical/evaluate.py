@@ -84,7 +84,7 @@ def _returned(result: Any, returns: pa.DataType, what: str) -> list[Any]:
         array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
         array = array.cast(returns)
         if out_of_years(pa.concat_arrays([pa.nulls(0, returns), *_chunks(array)])):
-            raise ValueError("not in the years 1 to 9999")
+            raise ValueError("not within the years 1 to 9999")
         return to_plain(array, returns)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         given = result[0] if isinstance(result, list) and len(result) == 1 else result

@@ -50,7 +50,7 @@ def _faults_of_years(field: Field) -> Iterator[tuple[str, str]]:
     condition = _beyond_years(column, field.type)
     if condition is None:
         return
-    told = f' in column "{field.name}" is not in the years 1 to 9999'
+    told = f' in column "{field.name}" is not within the years 1 to 9999'
     shown = f"CAST({column} AS STRING)" if types.is_atomic(field.type) else text("a value")
     yield condition, f"CONCAT({shown}, {text(told)})"
 

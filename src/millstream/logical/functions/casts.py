@@ -78,7 +78,7 @@ def holds(type: pa.DataType, number: int) -> bool:
 
 def out_of_years(text: str) -> EvaluationError:
     """A date or timestamp that there is, but not here."""
-    return EvaluationError(f"{text} is not in the years 1 to 9999")
+    return EvaluationError(f"{text} is not within the years 1 to 9999")
 
 
 def fit_decimal(value: Decimal, type: pa.DataType) -> Decimal:
