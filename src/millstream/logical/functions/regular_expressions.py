@@ -100,7 +100,7 @@ _POSIX: dict[str, Ranges] = {
     "Space": _SPACES,
 }
 # Categories of characters by one letter or two, which RE2 has too.
-_KINDS = {"L": "ultmo", "M": "nce", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp"}
+_KINDS = {"L": "lmotu", "M": "cen", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp"}
 _CATEGORIES = {*_KINDS, *(letter + kind for letter, kinds in _KINDS.items() for kind in kinds)}
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
 
