@@ -57,6 +57,7 @@ class Stream:
     numbered: bool = True
     unique: tuple[tuple[str, ...], ...] = ()
     unit: int | None = None
+    comments: tuple[tuple[str, str], ...] = ()  # of columns, for people
 
     kind: ClassVar[str] = "stream"
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
 import pyarrow as pa
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from millstream import types
 from millstream.catalog import Changes, Stream, Table, column_named
@@ -18,6 +16,7 @@ from millstream.logical.time import ANY_TIME, MICROSECONDS, TIMESTAMP_TIME, Time
 from millstream.names import Name
 from millstream.sql import statements as syntax
 from millstream.sql.clauses import UNITS, Duration, parse_duration
+from millstream.sql.column_types import type_of
 from millstream.sql.scope import check_name
 from millstream.sql.windows import chronons
 
@@ -99,6 +98,7 @@ def _declared(statement: syntax.CreateStream | syntax.CreateTable) -> Stream:
         tuple(_ranges(statement.statistics, tuple(columns), name)),
         own.get("size"),
         unit=number_unit(domain, unit),
+        comments=tuple((c.name.text, c.comment) for c in statement.columns if c.comment),
     )
 
 
@@ -185,8 +185,6 @@ def declared_schema(schema: Mapping[str, str | pa.DataType] | pa.Schema) -> Sche
 
 def type_named(given: str | pa.DataType) -> pa.DataType:
     try:
-        if isinstance(given, pa.DataType):
-            return types.from_arrow(given)
-        return types.from_sql(exp.DataType.build(given, dialect="spark"))
-    except (ValueError, SqlglotError):
+        return types.from_arrow(given) if isinstance(given, pa.DataType) else type_of(given)
+    except (ValueError, ParseError):
         raise ParseError(f'"{given}" is not a type') from None

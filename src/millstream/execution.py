@@ -18,6 +18,7 @@ from millstream.errors import (
     render,
 )
 from millstream.listings import queries_table, streams_table
+from millstream.local.sinks import check_connector
 from millstream.names import Name
 from millstream.pulls import pull_query
 from millstream.query import Query
@@ -129,6 +130,8 @@ class Execution:
     def _register(self, statement: syntax.Select | syntax.InsertInto) -> Query:
         if isinstance(statement, syntax.Select) and is_pull(statement.query, self._catalog):
             return pull_query(self._session, statement, self._parameters)
+        if isinstance(statement, syntax.InsertInto):
+            check_connector(statement.sink, self._session.engine == "spark")
         bound = bind_query(statement.query, self._catalog, self._parameters, self._session.strict)
         self._warn(bound.warnings)
         plan = with_time(bound.plan, self._session._origins.times_named(bound.plan))

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from millstream import types
 from millstream.catalog import Catalog, DerivedStream, Stream, Table
+from millstream.logical.text import literal_text
 
 
 def streams_table(catalog: Catalog, kind: str) -> pa.Table:
@@ -14,15 +15,24 @@ def streams_table(catalog: Catalog, kind: str) -> pa.Table:
         {
             "name": stream.name,
             "kind": _kind(stream),
-            "columns": ", ".join(
-                f"{column.name} {types.sql_name(column.type)}" for column in stream.columns
-            ),
+            "columns": _columns(stream),
             "time": _time(stream),
         }
         for stream in catalog.streams
         if stream.kind == kind
     ]
     return _table(rows, "name", "kind", "columns", "time")
+
+
+def _columns(stream: Stream | DerivedStream) -> str:
+    comments = dict(stream.comments) if isinstance(stream, Stream) else {}
+    texts = []
+    for column in stream.columns:
+        text = f"{column.name} {types.sql_name(column.type)}"
+        if column.name in comments:
+            text += f" COMMENT {literal_text(comments[column.name], types.STRING)}"
+        texts.append(text)
+    return ", ".join(texts)
 
 
 def queries_table(catalog: Catalog) -> pa.Table:

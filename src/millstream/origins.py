@@ -78,6 +78,18 @@ class Origins:
         undated = bool(tables) and not any(table.has_times for table in tables)
         return sorted({table.table.name for table in tables}) if undated else []
 
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan one of whose sources has a connector that does not exist."""
+        for name in sources_of(plan):
+            stream = self.stream(name)
+            if stream.connector is None or self._held.get(name) is not None:
+                continue
+            connector = stream.connector.name.text.lower()
+            if connector not in {**self._connectors, **SOURCES} and not self.is_read_by_spark(
+                stream
+            ):
+                raise self._unknown_connector(stream)
+
     # --- all that there is -----------------------------------------------------------------------
 
     def inputs(self, plan: Plan) -> dict[str, Records]:
@@ -204,14 +216,19 @@ class Origins:
         if found is None and connector.lower() in SOURCES:
             return SOURCES[connector.lower()](stream, available_now)
         if found is None:
-            raise QueryError(
-                f'stream "{stream.name}" cannot be read: connector "{connector}" does not exist',
-                help=did_you_mean(connector, [*self._connectors, *SOURCES])
-                or "register it with session.source(name, connect, decode)",
-            )
+            raise self._unknown_connector(stream)
         connect, decode, replays = found
         call = partial(connect, *stream.connector.values, **dict(stream.connector.options))
         return Reader(stream, call, decode, replays=replays)
+
+    def _unknown_connector(self, stream: Stream) -> QueryError:
+        assert stream.connector is not None
+        connector = stream.connector.name.text
+        return QueryError(
+            f'stream "{stream.name}" cannot be read: connector "{connector}" does not exist',
+            help=did_you_mean(connector, [*self._connectors, *SOURCES])
+            or "register it with session.source(name, connect, decode)",
+        )
 
 
 def sources_of(plan: Plan) -> list[str]:

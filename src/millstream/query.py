@@ -6,7 +6,7 @@ import datetime
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ from millstream.records import Records
 if TYPE_CHECKING:
     from millstream.fragments.opening import Opener
     from millstream.local.running import Running
+    from millstream.local.sinks import Sink
     from millstream.optimizer.cost import Estimates
     from millstream.optimizer.planning import Planner
     from millstream.physical.batch import Batch
@@ -182,16 +183,22 @@ class Query:
         INSERT INTO writes it to its sink as one batch, and gives it too.
         """
         self._check_registered()
-        return self._answer() if self.sink is None else self._insert(self.sink)
+        return self._answer() if self.sink is None else self._deliver(self._opened_sink)
 
-    def _insert(self, sink: Connector) -> pa.Table:
-        from millstream.local.delivery import AnswerForm, deliver_all
+    def _opened_sink(self) -> Sink:
+        """The sink of INSERT INTO, ready to be written."""
+        from millstream.local.delivery import AnswerForm
         from millstream.local.sinks import opened
         from millstream.local.starting import sink_context
 
         form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
-        context = sink_context(self._session, self, form.arrow_schema)
-        return deliver_all(self.name, form, partial(opened, sink, context), self._answer)
+        return opened(self.sink, sink_context(self._session, self, form.arrow_schema))
+
+    def _deliver(self, open_sink: Callable[[], Sink]) -> pa.Table:
+        from millstream.local.delivery import AnswerForm, deliver_all
+
+        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
+        return deliver_all(self.name, form, open_sink, self._answer)
 
     def _answer(self) -> pa.Table:
         self._warn_if_time_never_begins()

@@ -392,7 +392,13 @@ class Session:
         with located(text, file):
             execution = Execution(self, text, file, parameters or {})
             for statement in parse(text, parameters or {}):
-                results.append(execution.carry_out(statement))
+                try:
+                    results.append(execution.carry_out(statement))
+                except RecursionError:
+                    raise ParseError(
+                        "the statement is nested too deeply",
+                        help="compute parts of it in a derived stream: CREATE STREAM … AS SELECT …",
+                    ) from None
         return results
 
     @property

@@ -169,6 +169,7 @@ def from_sql(node: exp.DataType) -> pa.DataType:
         return _interval_from_sql(node)
     kind = str(getattr(node.this, "value", node.this))
     if kind in _FROM_SQL:
+        _check_numbers(node, kind)
         return _FROM_SQL[kind]
     if kind == "DECIMAL":
         return _decimal_from_sql(node)
@@ -179,8 +180,24 @@ def from_sql(node: exp.DataType) -> pa.DataType:
     raise _unsupported(node)
 
 
+class UnsupportedTypeError(ValueError):
+    """A type that SQL has and the system does not."""
+
+
 def _unsupported(node: exp.DataType) -> ValueError:
-    return ValueError(f'type "{node.sql(dialect="spark")}" is not supported')
+    return UnsupportedTypeError(f'type "{node.sql()}" is not supported')
+
+
+def _check_numbers(node: exp.DataType, kind: str) -> None:
+    """Refuse numbers that have no effect. Strings may have a length, which CAST ignores in Spark
+    too, and TIMESTAMP(6) has the six digits that every TIMESTAMP has."""
+    given = [parameter.name for parameter in node.expressions]
+    if not given or kind in ("TEXT", "VARCHAR", "CHAR"):
+        return
+    if kind.startswith("TIMESTAMP") and given != ["6"]:
+        raise ValueError("a TIMESTAMP has microseconds: write TIMESTAMP or TIMESTAMP(6)")
+    if not kind.startswith("TIMESTAMP"):
+        raise ValueError(f"type {node.this.value} takes no number in brackets")
 
 
 def _interval_from_sql(node: exp.DataType) -> pa.DataType:
@@ -192,6 +209,8 @@ def _interval_from_sql(node: exp.DataType) -> pa.DataType:
 
 def _decimal_from_sql(node: exp.DataType) -> pa.DataType:
     digits = [int(parameter.name) for parameter in node.expressions]
+    if len(digits) > 2:
+        raise ValueError("a DECIMAL has a number of digits and of those after the point")
     precision, scale = (*digits, 0) if len(digits) == 1 else (digits or (10, 0))
     if not 1 <= precision <= MAX_PRECISION:
         raise ValueError(f"a DECIMAL has 1 to {MAX_PRECISION} digits, not {precision}")

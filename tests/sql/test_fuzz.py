@@ -46,7 +46,7 @@ VALID = [
     "SECONDS IDLE AFTER 1 MINUTE WITH (rate = 100, distinct(a) = 5)",
     "CREATE STREAM V (a TIMESTAMP, b TIMESTAMP) SOURCE file() VALID FROM a TO b",
     "CREATE STREAM D AS SELECT x FROM Raw WINDOW(NOW)",
-    "INSERT INTO console(path => 'x') SELECT y FROM Raw EMIT FINAL",
+    "INSERT INTO parquet(path => 'x') SELECT y FROM Raw EMIT FINAL",
     "SHOW STREAMS; SHOW QUERIES; DROP STREAM Best; SELECT 1 AS a FROM Raw; DROP QUERY query_1",
     "SELECT -- comment\n /* another */ `price` FROM `Bid` WHERE ts > TIMESTAMP '2024-01-01' "
     "AND ts + INTERVAL '5' MINUTES < DATE '2024-02-03'",

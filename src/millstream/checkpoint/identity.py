@@ -6,15 +6,14 @@ read.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import CodeType
 from typing import Any
 
 from millstream.checkpoint.files import CheckpointError, Files
+from millstream.checkpoint.fingerprint import fingerprint
 from millstream.checkpoint.records import sealed, unsealed
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.expressions import AggregateCall, Call
@@ -66,25 +65,8 @@ def _called(plan: Plan) -> set[str]:
 
 
 def _digest(function: UserFunction | UserAggregate) -> str:
-    """Of the code itself: a function is another one when its code is."""
-    told = hashlib.sha256()
-    for value in vars(function).values():
-        for part in _parts(value):
-            told.update(part.encode() + b"\0")
-    return told.hexdigest()[:16]
-
-
-def _parts(value: Any) -> Iterator[str]:
-    code = getattr(value, "__code__", value)
-    if not isinstance(code, CodeType):
-        yield getattr(value, "__qualname__", None) or str(value)
-        return
-    yield code.co_code.hex()
-    yield from map(str, code.co_names)
-    for constant in code.co_consts:
-        yield from _parts(constant)
-    for cell in getattr(value, "__closure__", None) or ():
-        yield from _parts(cell.cell_contents)
+    """Of the code and all that it uses: a function is another one when it may do something else."""
+    return fingerprint(tuple(vars(function).values()))
 
 
 def claim(files: Files, own: Identity, plan: bytes) -> bytes:
@@ -146,6 +128,6 @@ def _changes(told: Mapping[str, Any], own: Identity) -> Iterable[str]:
             yield f'stream "{name}" was {before or "not read"} and is {now or "not read"}'
     for name in sorted({*told["functions"]} | {*own.functions}):
         if told["functions"].get(name) != own.functions.get(name):
-            yield f'the function "{name}" has changed'
+            yield f'the function "{name}" has changed, or something that it uses'
     if told["query"] != own.query:
         yield "its plan has changed"

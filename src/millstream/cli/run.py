@@ -28,6 +28,7 @@ from millstream.query import Query
 if TYPE_CHECKING:
     from millstream.instants import Instant
     from millstream.local.running import Running
+    from millstream.local.sinks import Sink
     from millstream.session import Session
     from millstream.views import View
 
@@ -67,13 +68,18 @@ def _run(
         spark_started(session)
     live = checkpoint is not None or any_live(session)
     live = live or any(is_live(session, query) for query in queries)
+    for query in queries:
+        session._origins.check(query.plan)
     views = start_views(session, checkpoint)
     ends = {query.name: _end(query, until) for query in [*queries, *(v.query for v in views)]}
-    for number, result in enumerate(results, 1):
-        if isinstance(result, pa.Table):
-            output.give(f"statement {number}", result)
-        elif isinstance(result, Query) and result in queries and not live:
-            run_bounded(session, result, output, ends[result.name])
+    with ExitStack() as stack:
+        sinks = {} if live else _opened_sinks(queries, stack)
+        for number, result in enumerate(results, 1):
+            if isinstance(result, pa.Table):
+                output.give(f"statement {number}", result)
+            elif isinstance(result, Query) and result in queries and not live:
+                sink = sinks.get(result.name)
+                run_bounded(session, result, output, ends[result.name], sink=sink)
     if live:
         run_live(queries, output, ends, checkpoint, views)
     await_views(views)
@@ -82,6 +88,17 @@ def _run(
             run_bounded(session, result, output, named=f"statement {number}")
     if not views and not any(isinstance(result, pa.Table | Query) for result in results):
         print(f'warning: "{file}" has no query: nothing was run', file=sys.stderr)
+
+
+def _opened_sinks(queries: Iterable[Query], stack: ExitStack) -> dict[str, Sink]:
+    """The sinks of all INSERT INTO, opened before the first query runs: one that cannot be written
+    is reported while nothing has been."""
+    sinks = {}
+    for query in queries:
+        if query.sink is not None:
+            sinks[query.name] = query._opened_sink()
+            stack.callback(sinks[query.name].close)
+    return sinks
 
 
 def _end(query: Query, until: str | None) -> Instant | None:
@@ -101,10 +118,11 @@ def run_bounded(
     output: Output,
     end: Instant | None = None,
     named: str | None = None,
+    sink: Sink | None = None,
 ) -> None:
-    """To its end; the answer in normal form and in order, or to its sink."""
+    """To its end; the answer in normal form and in order, or to its sink, which may be open."""
     with progress(lambda: f"{query.name} runs"), cancelled_by_interrupt(session):
-        table = query.run()
+        table = query.run() if sink is None else query._deliver(lambda: sink)
     if query.sink is None:
         output.give(named or query.name, cropped(table, end))
 

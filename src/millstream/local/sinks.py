@@ -174,6 +174,18 @@ def check_sink(name: Name) -> None:
         )
 
 
+def check_connector(sink: Connector, spark: bool) -> None:
+    """Refuse a sink of INSERT INTO that does not exist, and options that it does not have; on the
+    Spark engine other names are those of Spark's formats, which know their options."""
+    if not spark:
+        check_sink(sink.name)
+    try:
+        _named(sink)
+    except QueryError as error:
+        given = error.diagnostic
+        raise QueryError(given.message, sink.name.span, given.help) from None
+
+
 def takes_option(name: str, option: str) -> bool:
     """Whether a sink of that name has the option."""
     opener = _opener(name)

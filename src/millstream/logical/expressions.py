@@ -3,11 +3,14 @@ casts are explicit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from functools import reduce
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,12 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    yield expression
-    for operand in operands(expression):
-        yield from walk(operand)
+    """All parts, each before its operands, from left to right."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += reversed(operands(part))
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
@@ -177,7 +183,28 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
 
 def conjunction(parts: list[Expression]) -> Expression | None:
     """The AND of the parts; None of no parts."""
-    result: Expression | None = None
-    for part in parts:
-        result = part if result is None else Call("and", (result, part), pa.bool_())
-    return result
+    if not parts:
+        return None
+    return chained(parts, lambda left, right: Call("and", (left, right), pa.bool_()))
+
+
+_CHAIN = 32  # so many operands are connected from left to right
+
+
+def chained(parts: Sequence[T], connect: Callable[[T, T], T]) -> T:
+    """The parts connected by an associative operator, in order; a long chain is a balanced tree, so
+    that its depth grows with the logarithm of its length."""
+    if len(parts) <= _CHAIN:
+        return reduce(connect, parts)
+    middle = len(parts) // 2
+    return connect(chained(parts[:middle], connect), chained(parts[middle:], connect))
+
+
+def depth(expression: Expression) -> int:
+    """How many parts contain each other at most."""
+    deepest, waiting = 0, [(expression, 1)]
+    while waiting:
+        part, level = waiting.pop()
+        deepest = max(deepest, level)
+        waiting += [(operand, level + 1) for operand in operands(part)]
+    return deepest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -18,7 +19,7 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import SignatureError
 from millstream.sql.calls import aggregate_of, written_name
-from millstream.sql.scope import name_span_of, span_of
+from millstream.sql.scope import name_span_of, refuse_others, span_of
 
 if TYPE_CHECKING:
     from millstream.sql.scalar import ScalarBinder
@@ -29,17 +30,37 @@ def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
         return True
     if isinstance(node, exp.Anonymous) and node.name.lower() in catalog.aggregates:
         return True
+    return isinstance(node, exp.Func) and _aggregate_of(node) is not None
+
+
+def _aggregate_of(node: exp.Expression) -> tuple[str, list[exp.Expression], bool] | None:
+    """As `aggregate_of`; an aggregate in a form that is not supported is an error at its place."""
     try:
-        return isinstance(node, exp.Func) and aggregate_of(node) is not None
+        found = aggregate_of(node)
     except ValueError as error:
+        if any(isinstance(part, exp.Order | exp.WithinGroup) for part in _own_parts(node)):
+            raise BindError(
+                "ORDER BY inside an aggregate is not supported",
+                span_of(node),
+                "ARRAY_AGG, FIRST and LAST go by the order of arrival; MIN_BY(x, key) and "
+                "MAX_BY(x, key) go by a key",
+            ) from None
         raise BindError(str(error), span_of(node)) from None
+    if found is not None and isinstance(node.this, exp.Star):
+        refuse_others(node.this, (), "an aggregate")
+    return found
+
+
+def _own_parts(node: exp.Expression) -> Iterator[exp.Expression]:
+    yield node
+    yield from node.iter_expressions()
 
 
 def is_ordered_aggregate(node: exp.Expression) -> bool:
     """Whether the value of an aggregate depends on the order of the rows."""
     while isinstance(node, exp.Filter):
         node = node.this
-    named = aggregate_of(node)
+    named = _aggregate_of(node)
     function = aggregates.lookup(named[0]) if named is not None else None
     return function is not None and function.ordered
 
@@ -61,7 +82,7 @@ def bind_aggregate(
         distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
         bound = tuple(inner.bind(a) for a in (given[0].expressions if distinct else given))
         return AggregateCall(user.name, bound, user.returns, distinct, condition)
-    named = aggregate_of(node)
+    named = _aggregate_of(node)
     assert named is not None
     name, arguments, distinct = named
     function = aggregates.lookup(name)

@@ -11,6 +11,7 @@ from millstream import types
 from millstream.catalog import Catalog, DerivedStream, Stream
 from millstream.errors import BindError, Diagnostic, Span, listed
 from millstream.logical.analysis import growing, seeing_only_now
+from millstream.logical.expressions import depth
 from millstream.logical.plan import (
     Aggregate,
     Difference,
@@ -25,6 +26,7 @@ from millstream.logical.plan import (
     Source,
     TopN,
     Union,
+    expressions,
     rename,
 )
 from millstream.logical.time import ANY_TIME, TimeDomain
@@ -68,8 +70,9 @@ def bind_query(
     statement = StatementBinder(catalog, parameters or {})
     try:
         plan = Placement(catalog).placed(statement.query(query.tree, None, {}))
+        _check_depth(plan, query.span)
     except RecursionError:
-        raise BindError("the query is nested too deeply", query.span) from None
+        raise BindError("the query is nested too deeply", query.span, _SHALLOWER) from None
     _check_output_names(query, plan)
     if query.every is not None:
         plan = given_every(query.every, plan)
@@ -85,6 +88,21 @@ def given_every(duration: Duration, plan: Plan) -> Plan:
     """EMIT EVERY: the answer at the multiples of a period, given anew at each."""
     every = chronons(duration, plan.domain, "the time from answer to answer")
     return Rstream(Granularity(plan, every), every)
+
+
+_DEEPEST = 150  # levels of an expression
+_SHALLOWER = "compute parts of it in a derived stream: CREATE STREAM … AS SELECT …"
+
+
+def _check_depth(plan: Plan, span: Span | None) -> None:
+    """Refuse what would exhaust the stack when it is optimized or printed."""
+    deepest = max((depth(part) for node in plan.walk() for part in expressions(node)), default=0)
+    if deepest > _DEEPEST:
+        raise BindError(
+            f"an expression is nested {deepest:,} levels deep; {_DEEPEST} are possible",
+            span,
+            "compute parts of it in a subquery in FROM; AND and OR may be of any length",
+        )
 
 
 class StatementBinder:

@@ -177,11 +177,13 @@ def _is_first_projection(plan: Plan) -> bool:
 
 
 def outermost_subqueries(node: exp.Expression) -> Iterator[exp.Expression]:
-    if is_subquery(node):
-        yield node
-        return
-    for child in node.iter_expressions():
-        yield from outermost_subqueries(child)
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if is_subquery(part):
+            yield part
+        else:
+            waiting += reversed(list(part.iter_expressions()))
 
 
 def has_subquery(node: exp.Expression) -> bool:
@@ -192,10 +194,12 @@ def outermost_aggregates(
     node: exp.Expression, statement: StatementBinder
 ) -> Iterator[exp.Expression]:
     """The aggregates of a clause, not those of its subqueries."""
-    if isinstance(node, exp.Query | exp.Subquery | exp.Window):
-        return
-    if is_aggregate(node, statement.catalog):
-        yield node
-        return
-    for child in node.iter_expressions():
-        yield from outermost_aggregates(child, statement)
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, exp.Query | exp.Subquery | exp.Window):
+            continue
+        if is_aggregate(part, statement.catalog):
+            yield part
+        else:
+            waiting += reversed(list(part.iter_expressions()))

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
-import pyarrow as pa
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from millstream import types
 from millstream.catalog import Connector, Option
 from millstream.errors import ParseError, did_you_mean
 from millstream.logical.time import unit_named
 from millstream.names import Name
 from millstream.sql.clauses import UNITS, ClauseReader, parameter_value
+from millstream.sql.column_definitions import read_column
+from millstream.sql.reserved import check_declared
 from millstream.sql.statements import (
     ColumnDefinition,
     CreateStream,
@@ -30,7 +28,7 @@ from millstream.sql.statements import (
     Validity,
 )
 from millstream.sql.table_definitions import read_table
-from millstream.sql.tokens import Cursor, Token
+from millstream.sql.tokens import Cursor
 from millstream.sql.view_definitions import read_derived, read_retention, read_view
 
 _EXPECTED = "a query, CREATE, INSERT INTO, UPDATE, DELETE, MERGE, DROP, STOP or SHOW"
@@ -105,7 +103,7 @@ class DefinitionReader:
             return read_view(self)
         if not cursor.accept("STREAM"):
             cursor.fail("STREAM, TABLE or MATERIALIZED VIEW after CREATE")
-        name = cursor.name("the name of the stream")
+        name = check_declared(cursor.name("the name of the stream"), "stream")
         if cursor.accept("AS"):
             return read_derived(self, name)
         cursor.expect("(", "or AS after the name of the stream")
@@ -140,39 +138,7 @@ class DefinitionReader:
             unique.append(tuple(self.cursor.list_of(lambda: self.cursor.name("a column"))))
             self.cursor.expect(")", "to close UNIQUE")
         else:
-            columns.append(self.column())
-
-    def column(self) -> ColumnDefinition:
-        name = self.cursor.name("the name of a column")
-        tokens = self._type_tokens()
-        if not tokens:
-            self.cursor.fail(f'the type of column "{name.text}"')
-        nullable = True
-        if self.cursor.accept("NOT"):
-            self.cursor.expect("NULL")
-            nullable = False
-        return ColumnDefinition(name, self._data_type(tokens), nullable)
-
-    def _type_tokens(self) -> list[Token]:
-        """The tokens of a type; commas inside DECIMAL(10, 2) and STRUCT<a: INT, b: INT> are its."""
-        taken: list[Token] = []
-        depth = 0
-        while (token := self.cursor.current) is not None:
-            if depth <= 0 and token.word in (",", ")", "NOT", "PRIMARY"):
-                break
-            depth += {"(": 1, "<": 1, ")": -1, ">": -1, ">>": -2}.get(token.word, 0)
-            taken.append(self.cursor.advance())
-        return taken
-
-    def _data_type(self, tokens: list[Token]) -> pa.DataType:
-        span = tokens[0].span.to(tokens[-1].span)
-        text = self.text[span.start : span.end]
-        try:
-            return types.from_sql(exp.DataType.build(text, dialect="spark"))
-        except (SqlglotError, ValueError) as error:
-            known = "BOOLEAN, INT, BIGINT, REAL, DOUBLE, DECIMAL(p, s), STRING, DATE, TIMESTAMP, …"
-            message = f'"{text}" is not a type' if isinstance(error, SqlglotError) else str(error)
-            raise ParseError(message, span, f"types are {known}") from None
+            columns.append(read_column(self.cursor))
 
     def connector(self) -> Connector:
         cursor = self.cursor

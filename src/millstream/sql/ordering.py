@@ -28,8 +28,7 @@ def limit_of(node: exp.Expression, parameters: Mapping[str, object]) -> int | No
         raise BindError(
             "LIMIT without ORDER BY would pick rows by chance", span_of(limit), "add ORDER BY"
         )
-    if not isinstance(limit, exp.Limit):
-        raise BindError("FETCH is not supported", span_of(limit), "write LIMIT n")
+    _check_plain(limit)
     value = limit.expression
     number = whole_number(value)
     if isinstance(value, exp.Placeholder):
@@ -38,6 +37,28 @@ def limit_of(node: exp.Expression, parameters: Mapping[str, object]) -> int | No
     if number is None or number < 1:
         raise BindError("LIMIT takes a whole number of 1 or more", span_of(limit))
     return number
+
+
+def _check_plain(limit: exp.Expression) -> None:
+    """Refuse WITH TIES, PERCENT and BY, of LIMIT and of FETCH."""
+    options = limit.args.get("limit_options") or limit
+    if options.args.get("with_ties"):
+        raise BindError(
+            "WITH TIES is not supported",
+            span_of(limit),
+            "compare with the n-th value instead: WHERE x >= (SELECT MIN(x) FROM (… LIMIT n))",
+        )
+    if options.args.get("percent"):
+        raise BindError("PERCENT is not supported in LIMIT", span_of(limit), "write LIMIT n")
+    if limit.args.get("expressions"):
+        raise BindError(
+            "LIMIT n BY is not supported",
+            span_of(limit),
+            "for the last n rows of each key write WINDOW(PARTITION BY key ROWS n) in FROM",
+        )
+    if not isinstance(limit, exp.Limit):
+        raise BindError("FETCH is not supported", span_of(limit), "write LIMIT n")
+    refuse_others(limit, ("expression", "limit_options"), "LIMIT")
 
 
 def whole_number(node: exp.Expression | None) -> int | None:

@@ -35,6 +35,7 @@ from millstream.sql.clauses import (
 )
 from millstream.sql.complaints import syntax_error
 from millstream.sql.definitions import DefinitionReader
+from millstream.sql.intervals import interval_texts, replace_texts
 from millstream.sql.shape import QueryShape, Reference
 from millstream.sql.statements import (
     ChangeTable,
@@ -45,7 +46,7 @@ from millstream.sql.statements import (
     clauses_of,
     mark_comma,
 )
-from millstream.sql.table_statements import starts_change, take_effective
+from millstream.sql.table_statements import check_change, starts_change, take_effective
 from millstream.sql.tokens import Cursor, Token, tokenize
 from millstream.sql.written import name_unary_pluses, note_what_was_written, unary_pluses
 
@@ -104,6 +105,7 @@ class _Statement:
 
     def _change(self) -> Statement:
         tokens, at = take_effective(self.cursor.tokens, self.parameters)
+        check_change(Cursor(tokens, len(self.text)))
         whole = tokens[0].span.to(tokens[-1].span)
         return ChangeTable(Query(self._tree(tokens, exp.DML), span=whole), at)
 
@@ -112,6 +114,7 @@ class _Statement:
         lifted = _Lifter(self.text, tokens, self.parameters)
         lifted.run()
         tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens, kind)
+        tree = replace_texts(tree, lifted.intervals)
         _attach(tree, lifted.found)
         name_unary_pluses(tree, tokens)
         note_what_was_written(tree, tokens)
@@ -189,6 +192,7 @@ class _Lifter:
             self._write(token.span.start, text[token.span.start : token.span.end])
         self.shape = QueryShape(tokens)
         self.found: list[_Found] = []
+        self.intervals = interval_texts(tokens)
 
     @property
     def blanked(self) -> str:
@@ -198,6 +202,8 @@ class _Lifter:
         self._escape_doubled_quotes()
         for plus in unary_pluses(self.cursor.tokens):
             self._write(plus.span.start, "~")
+        for interval in self.intervals.values():
+            self._blank(interval.word.start, interval.word.end)
         previous: Token | None = None
         while self.cursor.current is not None:
             if self.shape.in_from and previous is not None and self._at_clause():

@@ -71,15 +71,18 @@ def _registered(node: exp.Expression, hidden: tuple[str, ...]) -> Iterator[exp.T
     """The references to what is registered, not to a query in WITH. A query in WITH hides its name
     from those that follow it, from the query below the WITH and from all inside that; not from
     itself, nor from those before it."""
-    clause = part(node, "with")
-    for entry in clause.expressions if clause is not None else ():
-        yield from _registered(entry.this, hidden)
-        hidden = (*hidden, entry.alias)
-    if isinstance(node, exp.Table) and not _is_hidden(node, hidden):
-        yield node
-    for child in node.iter_expressions():
-        if child is not clause:
-            yield from _registered(child, hidden)
+    waiting = [(node, hidden)]
+    while waiting:  # a long chain of AND is deep, so there is no recursion
+        current, hidden = waiting.pop()
+        inside = []
+        clause = part(current, "with")
+        for entry in clause.expressions if clause is not None else ():
+            inside.append((entry.this, hidden))
+            hidden = (*hidden, entry.alias)
+        if isinstance(current, exp.Table) and not _is_hidden(current, hidden):
+            yield current
+        inside += [(child, hidden) for child in current.iter_expressions() if child is not clause]
+        waiting += reversed(inside)
 
 
 def _is_hidden(node: exp.Table, hidden: tuple[str, ...]) -> bool:
@@ -111,6 +114,12 @@ def bind_pull(query: Query, catalog: Catalog, parameters: Mapping[str, object]) 
             "a query with AS OF or HISTORY is answered once",
             query.emit_span,
             "leave EMIT out",
+        )
+    if query.shed is not None:
+        raise BindError(
+            "a query over tables and views is answered once and drops no rows",
+            query.span,
+            "leave SHED out",
         )
     statement = PullBinder(catalog, parameters)
     tree, limited = _ordered(query.tree)

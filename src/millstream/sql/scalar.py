@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from fractions import Fraction
 
 import pyarrow as pa
 from sqlglot import exp
@@ -24,15 +23,16 @@ from millstream.logical.expressions import (
     Expression,
     Literal,
     OuterColumn,
+    chained,
     walk,
 )
 from millstream.logical.functions import EvaluationError, NoCommonTypeError, SignatureError
 from millstream.logical.functions.arithmetic import unary_signature
-from millstream.logical.time import MICROSECONDS, unit_named
 from millstream.names import Name
 from millstream.sql.aggregation import is_aggregate
 from millstream.sql.calls import call_of, written_name
 from millstream.sql.clauses import parameter_value
+from millstream.sql.intervals import bind_interval, units_of
 from millstream.sql.literals import literal_of
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scope import Scope, name_of, name_span_of, refuse_others, span_of
@@ -101,6 +101,8 @@ class ScalarBinder:
         match node:
             case exp.Paren():
                 return self.bind(node.this)
+            case exp.And() | exp.Or():
+                return self._connected(node)
             case exp.Alias():
                 raise BindError("an alias with AS cannot stand here", span_of(node))
             case exp.Column():
@@ -114,7 +116,7 @@ class ScalarBinder:
             case exp.Placeholder() | exp.Parameter():
                 return self._parameter(node)
             case exp.Interval():
-                return self._interval(node)
+                return bind_interval(node)
             case exp.HexString():
                 return Literal(bytes.fromhex(_hex_digits(node)), types.BINARY)
             case exp.Neg() if _is_number(node.this):
@@ -144,6 +146,12 @@ class ScalarBinder:
             case exp.Filter():
                 return self.aggregate(node)
         return self._function(node)
+
+    def _connected(self, node: exp.Expression) -> Expression:
+        """AND and OR of any number of operands."""
+        name = "and" if isinstance(node, exp.And) else "or"
+        bound = [self.bind(part) for part in connected(node, type(node))]
+        return chained(bound, lambda left, right: self.call(name, left, right, at=node))
 
     def predicate(self, node: exp.Expression) -> Expression:
         """An expression that must be BOOLEAN."""
@@ -205,7 +213,6 @@ class ScalarBinder:
         span: Span | None = None,
     ) -> Call:
         """The call of a built-in function or one of the user's, arguments cast as it needs them."""
-        span = span_of(at) if at is not None else span
         user = self.catalog.functions.get(name)
         if user is not None:
             return Call(name, arguments, user.returns)
@@ -232,9 +239,10 @@ class ScalarBinder:
             if function.narrowed is not None:
                 result = function.narrowed(signature, *map(_constant, arguments))
         except NoCommonTypeError as error:
-            raise BindError(str(error), span, "cast one of them with CAST(… AS …)") from None
+            place = span_of(at) if at is not None else span
+            raise BindError(str(error), place, "cast one of them with CAST(… AS …)") from None
         except SignatureError as error:
-            raise BindError(str(error), span) from None
+            raise BindError(str(error), span_of(at) if at is not None else span) from None
         return Call(function.name, tuple(map(self.cast, arguments, signature.arguments)), result)
 
     @staticmethod
@@ -324,33 +332,6 @@ class ScalarBinder:
                 span_of(node),
             ) from None
 
-    def _interval(self, node: exp.Interval) -> Expression:
-        span = span_of(node)
-        unit = node.args.get("unit")
-        amount = node.this
-        if not isinstance(amount, exp.Literal | exp.Neg) or unit is None:
-            raise BindError("an INTERVAL is a number and a unit", span, "write INTERVAL '5' MINUTE")
-        word = unit_named(unit.name)
-        if word is None:
-            raise BindError(
-                f'"{unit.name}" is not a unit of an INTERVAL here', span,
-                "intervals of months and years have no fixed length and are not supported",
-            )  # fmt: skip
-        negative = isinstance(amount, exp.Neg)
-        try:
-            exact = Decimal(str(amount.this.this if negative else amount.this).strip())
-        except ArithmeticError:
-            raise BindError(f'"{amount.name}" is not a number', span) from None
-        if not exact.is_finite() or not -30 < exact.adjusted() < 30:
-            raise BindError("the INTERVAL is out of range", span)
-        number = Fraction(exact)
-        microseconds = number * MICROSECONDS[word] * (-1 if negative else 1)
-        if microseconds.denominator != 1:
-            raise BindError("an INTERVAL is a whole number of microseconds", span)
-        if not -(2**63) <= microseconds < 2**63:
-            raise BindError("the INTERVAL is out of range", span)
-        return Literal(int(microseconds), types.INTERVAL)
-
     def _positive(self, node: exp.Anonymous) -> Expression:
         """The operand as it is, or as a number if it is a string."""
         operand = self.bind(node.expressions[0])
@@ -390,9 +371,8 @@ class ScalarBinder:
                 if a is None or b is None:
                     return None
                 return a + b if isinstance(node, exp.Add) else a - b
-            case exp.Interval() if unit_named(node.unit.name) in ("DAY", "WEEK"):
-                interval = self._interval(node)
-                assert isinstance(interval, Literal)
+            case exp.Interval() if units_of(node) <= {"DAY", "WEEK"}:
+                interval = bind_interval(node)
                 assert isinstance(interval.value, int)
                 days, rest = divmod(interval.value, types.MICROS_PER_DAY)
                 return None if rest else days
@@ -443,6 +423,21 @@ class ScalarBinder:
         if isinstance(what, exp.Boolean):
             return self.call("<=>", value, Literal(bool(what.this), BOOLEAN), at=node)
         raise BindError("expected NULL, TRUE or FALSE after IS", span_of(node))
+
+
+def connected(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    """The operands of a chain of AND or OR, from left to right; brackets inside it mean nothing."""
+    found, waiting = [], [node]
+    while waiting:
+        part = waiting.pop()
+        inner = part
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if type(inner) is kind:
+            waiting += [inner.expression, inner.this]
+        else:
+            found.append(part)
+    return found
 
 
 def is_subquery(node: exp.Expression) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ from millstream.sql.ordering import (
 )
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.references import FromBinder, distinct_names
-from millstream.sql.scalar import ScalarBinder
+from millstream.sql.scalar import ScalarBinder, connected
 from millstream.sql.scope import Scope, check_name, name_of, part, refuse_others, span_of
 from millstream.sql.unnest import outer_columns
 from millstream.sql.windows import apply_stream_function, with_arrival, with_order
@@ -150,7 +150,7 @@ class SelectBinder:
 
     def _condition(self, node: exp.Expression, binder: HostedBinder) -> None:
         """Keep the rows for which the condition is TRUE: plain parts first, subqueries after."""
-        parts = list(_conjuncts(node))
+        parts = connected(node, exp.And)
         plain = [binder.predicate(part) for part in parts if not has_subquery(part)]
         remaining = []
         for condition in plain:
@@ -331,16 +331,6 @@ class SelectBinder:
                 column = known.field.column
             keys.append(sort_key(item, column))
         return keys, hidden
-
-
-def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
-    while isinstance(node, exp.Paren) and isinstance(node.this, exp.And | exp.Paren):
-        node = node.this
-    if isinstance(node, exp.And):
-        yield from _conjuncts(node.this)
-        yield from _conjuncts(node.expression)
-    else:
-        yield node
 
 
 def _unaliased(node: exp.Expression) -> exp.Expression:

@@ -10,11 +10,15 @@ from typing import NoReturn
 from sqlglot.tokens import TokenType
 
 from millstream.errors import ParseError, Span
-from millstream.sql.tokens import Token
+from millstream.sql.column_types import read_type
+from millstream.sql.tokens import Cursor, Token
 
 _ORDER = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT")
 _SET_OPERATIONS = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
 _TWO_WORDS = {"GROUP": "GROUP BY", "ORDER": "ORDER BY"}
+_MOST_OPERATIONS = 150  # in a row: each is a level of the plan
+_BEFORE_ITEMS = ("SELECT", "DISTINCT", "ALL", ",")
+_CASTS = ("CAST", "TRY_CAST", "SAFE_CAST")
 _WINDOW_WORDS = ("RANGE", "ROWS", "PARTITION", "NOW", "UNBOUNDED")
 
 
@@ -32,6 +36,8 @@ class _Frame:
     """What is known inside one pair of brackets."""
 
     clause: str = ""  # the word of _ORDER that we are in; empty outside a SELECT
+    call: str = ""  # the word before the bracket
+    operations: int = 0  # UNION, EXCEPT and INTERSECT so far
     on: bool = False  # in the condition of a join
     # The joins that have no ON or USING yet: (LEFT JOIN or the like, or nothing; its place).
     joins: list[tuple[str, Span]] = field(default_factory=list)
@@ -57,31 +63,51 @@ class QueryShape:
         if self._is_only_a_name(index):
             return
         if word == "(":
-            self.frames.append(_Frame("FROM" if self.in_from else ""))
+            self.frames.append(_Frame("FROM" if self.in_from else "", self._word(index - 1)))
         elif word == ")":
             self._leave_from(index, frame)
             if len(self.frames) > 1:
                 self.frames.pop()
         elif word == "SELECT":
-            self.frames[-1] = _Frame("SELECT")
+            self.frames[-1] = _Frame("SELECT", frame.call, frame.operations)
             if self._nothing_follows(index):
                 self._fail("expected a column or an expression after SELECT", index + 1)
         elif word in _SET_OPERATIONS and self._word(index - 1) != "*":
+            if frame.clause == "FROM" and self._word(index - 1) in ("NATURAL", "ASOF"):
+                self._fail("expected JOIN", index)
             self._leave_from(index, frame)
-            self.frames[-1] = _Frame()
+            self.frames[-1] = _Frame("", frame.call, frame.operations + 1)
+            if frame.operations == _MOST_OPERATIONS:
+                raise ParseError(
+                    f"more than {_MOST_OPERATIONS} set operations stand in a row",
+                    self.tokens[index].span,
+                    "make derived streams of parts of it: CREATE STREAM … AS SELECT … UNION ALL …",
+                )
         elif frame.clause and self._is_clause(index):
             self._enter_clause(index, frame)
         elif word == "JOIN" and frame.clause == "FROM":
             self._join(index, frame)
         elif word in ("ON", "USING") and frame.clause == "FROM":
             if word == "USING":
-                self._check_using(index + 2)
+                self._check_using(index + 1)
             frame.on = True
             frame.joins = frame.joins[:-1]
         elif word == ",":
             self._comma(index, frame)
-        elif word == "AS" and frame.clause and self._word(index + 1) in ("", ",", ")"):
-            self._check_alias(index)
+        elif word == "AS":
+            self._as(index, frame)
+        elif word in ("ASC", "DESC") and self._word(index + 1) in ("ASC", "DESC"):
+            self._fail(f"expected one of ASC and DESC after {word}", index + 1)
+        elif word in ("ROW", "ROWS", "ONLY") and frame.clause == "LIMIT":
+            raise ParseError(
+                f'unexpected "{self.tokens[index].text}"',
+                self.tokens[index].span,
+                "write LIMIT n, or FETCH FIRST n ROWS ONLY",
+            )
+        elif word == "@":
+            raise ParseError(
+                'unexpected "@"', self.tokens[index].span, "a parameter is written :name"
+            )
         elif word == "EMIT" and self._word(index + 1) in ("FINAL", "CHANGES", "EVERY"):
             raise ParseError(
                 "EMIT stands at the end of the statement",
@@ -124,6 +150,8 @@ class QueryShape:
             raise ParseError(f"{_name(word)} stands twice", self._span(index))
         frame.clause, frame.on = word, False
         last = index + 1 if word in _TWO_WORDS else index
+        if word == "GROUP" and self._word(last + 1) in ("DISTINCT", "ALL"):
+            self._check_group_by(last + 1)
         if word != "FROM" and self._nothing_follows(last):
             what = "a number" if word == "LIMIT" else "a column or an expression"
             self._fail(f"expected {what} after {_name(word)}", last + 1)
@@ -164,14 +192,54 @@ class QueryShape:
             self._fail(f'expected {what} after ","', index + 1)
 
     def _check_using(self, index: int) -> None:
-        """Names without a point, which sqlglot would drop; at least one."""
-        if self._word(index) == ")":
-            self._fail("expected a column after USING", index)
-        while index < len(self.tokens) and self._word(index) != ")":
-            if self._word(index) == ".":
-                span = self.tokens[index - 1].span.to(self.tokens[index].span)
+        """`(name, …)`, names without a point: sqlglot would drop what else stands there."""
+        if self._word(index) != "(":
+            self._fail('expected "(" after USING', index)
+        if self._word(index + 1) == ")":
+            self._fail("expected a column after USING", index + 1)
+        while self._word(index) != ")":
+            column, following = index + 1, index + 2
+            if column >= len(self.tokens) or not self.tokens[column].is_name:
+                self._fail("expected a column after USING", column)
+            if self._word(following) == ".":
+                span = self.tokens[column].span.to(self.tokens[following].span)
                 raise ParseError("USING takes columns without a name before them", span)
-            index += 1
+            if self._word(following) not in (",", ")"):
+                self._fail('expected "," or ")" after the column', following)
+            index = following
+
+    def _check_group_by(self, index: int) -> None:
+        """GROUP BY ALL alone is refused where clauses are bound."""
+        word = self.tokens[index].word
+        if word == "DISTINCT" or not self._nothing_follows(index):
+            raise ParseError(
+                f"GROUP BY {word} is not supported",
+                self.tokens[index].span,
+                f"leave {word} out: groups are distinct",
+            )
+
+    def _as(self, index: int, frame: _Frame) -> None:
+        if frame.call in _CASTS and not frame.clause:
+            self._check_type(index)
+        elif self._word(index - 1) == "WITH" or self._word(index + 1) == "SELECT":
+            self._fail("expected a name and a query", index)
+        elif frame.clause == "SELECT" and self._word(index - 1) in (
+            "SELECT",
+            "DISTINCT",
+            "ALL",
+            ",",
+        ):
+            self._fail("expected a column or an expression", index)
+        elif self._word(index + 1) in (",", ")") or (frame.clause and self._word(index + 1) == ""):
+            self._check_alias(index)
+
+    def _check_type(self, index: int) -> None:
+        """What stands after AS in CAST is a type and nothing else."""
+        cursor = Cursor(self.tokens, self.tokens[-1].span.end)
+        cursor.position = index + 1
+        read_type(cursor)
+        if cursor.current is not None and cursor.current.word not in (")", "FORMAT"):
+            cursor.fail('")"', "after the type")
 
     def _check_alias(self, index: int) -> None:
         """AS needs a name; quoted names and strings have no word, and are fine."""
@@ -183,6 +251,8 @@ class QueryShape:
         if self._nothing_follows(index):
             self._fail("expected the name of a stream", index + 1)
         following = self.tokens[index + 1]
+        if following.word == ".":
+            self._fail("expected the name of a stream", index + 1)
         if following.kind is TokenType.STRING:
             raise ParseError(
                 "expected the name of a stream, found a string",

@@ -81,9 +81,12 @@ class ColumnDefinition:
     name: Name
     type: pa.DataType
     nullable: bool = True
+    comment: str | None = None
 
     def __str__(self) -> str:
         suffix = "" if self.nullable else " NOT NULL"
+        if self.comment is not None:
+            suffix += f" COMMENT {literal_text(self.comment, types.STRING)}"
         return f"{self.name} {types.sql_name(self.type)}{suffix}"
 
 
@@ -347,12 +350,15 @@ def query_text(tree: exp.Expression) -> str:
 
 def _printed_apart(tree: exp.Expression, root: bool = False) -> Iterator[exp.Expression]:
     """The outermost parts that sqlglot cannot print."""
-    has_with = isinstance(tree, exp.Query) and (tree.args.get("with") or tree.args.get("with_"))
-    if clauses_of(tree) != Clauses() or (has_with and not root):
-        yield tree
-        return
-    for child in tree.iter_expressions():
-        yield from _printed_apart(child)
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        is_query = isinstance(part, exp.Query)
+        has_with = is_query and (part.args.get("with") or part.args.get("with_"))
+        if clauses_of(part) != Clauses() or (has_with and not (root and part is tree)):
+            yield part
+        else:
+            waiting += reversed(list(part.iter_expressions()))
 
 
 def _reference_text(reference: exp.Expression) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from millstream.catalog import Changes
 from millstream.errors import ParseError
 from millstream.names import Name
+from millstream.sql.column_definitions import add_key, read_column
+from millstream.sql.reserved import check_declared
 from millstream.sql.statements import ColumnDefinition, CreateLatest, CreateTable, Statement
 from millstream.sql.tokens import Cursor
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def read_table(reader: DefinitionReader) -> Statement:
     """After CREATE TABLE."""
     cursor = reader.cursor
-    name = cursor.name("the name of the table")
+    name = check_declared(cursor.name("the name of the table"), "table")
     if cursor.accept("AS"):
         return _latest(reader, name)
     cursor.expect("(", "or AS after the name of the table")
@@ -51,25 +53,10 @@ def _declaration(
     reader: DefinitionReader, columns: list[ColumnDefinition], key: list[Name]
 ) -> None:
     """A column, perhaps with PRIMARY KEY behind it, or PRIMARY KEY (column, …)."""
-    cursor = reader.cursor
-    if not cursor.at("PRIMARY", "KEY"):
-        columns.append(reader.column())
-        if not cursor.at("PRIMARY", "KEY"):
-            return
-        named = [columns[-1].name]
-        span = cursor.span
-        cursor.advance()
-        cursor.advance()
+    if reader.cursor.at("PRIMARY", "KEY"):
+        add_key(reader.cursor, key)
     else:
-        span = cursor.span
-        cursor.advance()
-        cursor.advance()
-        cursor.expect("(", "after PRIMARY KEY")
-        named = cursor.list_of(lambda: cursor.name("a column"))
-        cursor.expect(")", "to close PRIMARY KEY")
-    if key:
-        raise ParseError("a table has one PRIMARY KEY", span, "write PRIMARY KEY (a, b) for both")
-    key += named
+        columns.append(read_column(reader.cursor, key))
 
 
 def _changes(cursor: Cursor) -> Changes | None:

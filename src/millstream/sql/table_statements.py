@@ -20,6 +20,8 @@ from millstream.sql.clauses import ClauseReader, EffectiveAt
 from millstream.sql.tokens import Cursor, Token
 
 _NO_TABLES = ("SELECT", "TABLE", "STREAM")
+_REFUSED_LATER = ("RETURNING", "LIMIT", "ORDER", "OUTPUT")
+_AFTER_TARGET = ("SET", "WHERE", "USING", *_REFUSED_LATER)
 _VALUES = ("TRUE", "FALSE", "NULL", ":", "-", ")")
 
 
@@ -62,3 +64,97 @@ def take_effective(
             f"quote the word where it is a name: `{tokens[place].text}`",
         )
     return tokens[:place], EffectiveAt(instant, start.to(tokens[-1].span))
+
+
+def check_change(cursor: Cursor) -> None:
+    """Refuse what sqlglot would drop: words beside the names of columns, after VALUES and before
+    SET, and a clause that stands twice."""
+    tokens = cursor.tokens
+    if cursor.accept("INSERT", "INTO"):
+        cursor.name("the name of a table")
+        _column_names(cursor)
+        if cursor.accept("VALUES"):
+            _rows(cursor)
+        elif not any(map(cursor.at, ("SELECT", "WITH", "("))):
+            cursor.fail("VALUES or a query")
+    elif cursor.accept("UPDATE"):
+        _target(cursor)
+        cursor.expect("SET", "after the name of the table")
+        _once(tokens[cursor.position :], ("SET", "WHERE"), cursor)
+    elif cursor.accept("DELETE"):
+        cursor.expect("FROM", "after DELETE")
+        _target(cursor)
+        if cursor.current is not None and cursor.current.word in _REFUSED_LATER:
+            return
+        if cursor.current is not None:
+            cursor.expect("WHERE", "or the end of the statement")
+        _once(tokens[cursor.position :], ("WHERE",), cursor, 1)
+    else:
+        cursor.expect("MERGE")
+        cursor.expect("INTO", "after MERGE")
+        _target(cursor)
+        cursor.expect("USING", "after the name of the table")
+        _merged(cursor)
+
+
+def _merged(cursor: Cursor) -> None:
+    """After USING: conditions stand in ON and WHEN, and INSERT has columns and values."""
+    if not cursor.at("("):
+        cursor.name("a table or a query")
+    depth = 0
+    while cursor.current is not None:
+        word = cursor.advance().word
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if word == "INSERT" and depth == 0:
+            if not any(map(cursor.at, ("(", "*", "VALUES"))):
+                cursor.fail('"(", "*" or VALUES', "after INSERT")
+            _column_names(cursor)
+        elif word == "WHERE" and depth == 0:
+            cursor.position -= 1
+            cursor.fail("WHEN", help="write the condition after WHEN MATCHED AND")
+
+
+def _target(cursor: Cursor) -> None:
+    """`table [[AS] alias]`"""
+    cursor.name("the name of a table")
+    following = cursor.current
+    if cursor.accept("AS") or (following is not None and following.word not in _AFTER_TARGET):
+        cursor.name("an alias")
+
+
+def _column_names(cursor: Cursor) -> None:
+    """`(column, …)`, if it stands there."""
+    following = cursor.peek()
+    if not cursor.at("(") or (following is not None and following.word in ("SELECT", "WITH", "(")):
+        return
+    cursor.advance()
+    cursor.list_of(lambda: cursor.name("a column"))
+    cursor.expect(")", "after the columns")
+
+
+def _rows(cursor: Cursor) -> None:
+    """`(…), (…)`, and nothing after it."""
+    cursor.list_of(lambda: _row(cursor))
+    if cursor.current is not None:
+        cursor.fail("the end of the statement", "after the rows")
+
+
+def _row(cursor: Cursor) -> None:
+    if not cursor.at("("):
+        cursor.fail('"("', "before a row of VALUES")
+    depth = 0
+    while cursor.current is not None:
+        depth += {"(": 1, ")": -1}.get(cursor.advance().word, 0)
+        if depth == 0:
+            return
+
+
+def _once(tokens: Sequence[Token], words: Sequence[str], cursor: Cursor, given: int = 0) -> None:
+    """Each of the words stands at most once outside brackets, where `given` were read before."""
+    depth, seen = 0, [words[0]] * (not given)
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.word, 0)
+        if depth == 0 and token.word in words:
+            if token.word in seen:
+                raise ParseError(f"{token.word} stands twice", token.span)
+            seen.append(token.word)

@@ -101,6 +101,9 @@ def _of_others(
     named = then.this.expressions if then.this is not None else []
     targets = targets_of(table, [name_of(column.this) for column in named])
     items = then.expression.expressions
+    for item in items:
+        if isinstance(item, exp.Alias):
+            raise BindError("an alias cannot stand here", span_of(item))
     check_width(len(items), targets, table, span_of(then))
     names = [target.name for target in targets]
     return Step(rows, None, dict(zip(names, items, strict=True)), span_of(then))

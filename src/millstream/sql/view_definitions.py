@@ -13,6 +13,7 @@ from sqlglot.tokens import TokenType
 
 from millstream.errors import ParseError
 from millstream.names import Name
+from millstream.sql.reserved import check_declared
 from millstream.sql.statements import (
     CreateDerivedStream,
     CreateView,
@@ -31,7 +32,7 @@ _EMITS = ("FINAL", "CHANGES", "EVERY")
 def read_view(reader: DefinitionReader) -> Statement:
     """After CREATE MATERIALIZED VIEW."""
     cursor = reader.cursor
-    name = cursor.name("the name of the view")
+    name = check_declared(cursor.name("the name of the view"), "view")
     cursor.expect("AS", "after the name of the view")
     query = _query(reader, ("INTO", "EMIT", "RETAIN", "IN"))
     target = reader.connector() if cursor.accept("INTO") else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pyarrow as pa
+
 from millstream.errors import BindError, Diagnostic, Span
 from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Expression
@@ -30,6 +32,7 @@ from millstream.logical.time import INFINITY, LONGEST, TimeDomain
 from millstream.logical.uniqueness import at_most_one_row
 from millstream.names import Name, QualifiedName
 from millstream.sql import clauses as syntax
+from millstream.sql.clauses import UNITS
 from millstream.sql.scope import Relation, Scope, visible
 
 
@@ -43,6 +46,12 @@ def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
         )
     if duration.amount <= 0:
         raise BindError(f"{what} must be positive", duration.span)
+    if duration.unit is None and pa.types.is_timestamp(domain.type):
+        raise BindError(
+            f"{what} needs a unit, because the stream has TIMESTAMP time",
+            duration.span,
+            f"write {duration} SECONDS, or another of {UNITS}",
+        )
     length = domain.chronons(duration.amount, duration.unit)
     if length is None:
         raise BindError(f"{what} is no whole number of {domain.units}", duration.span)
