@@ -12,6 +12,8 @@ from millstream.optimizer.choice import choose
 from millstream.optimizer.multi_way import multi_way
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, PhysicalPlan
+from millstream.physical.operators.outer_join import OuterJoin
+from millstream.physical.operators.semi_join import SemiJoin
 
 QUERIES = [
     "SELECT x FROM s [ROWS 100]",
@@ -61,3 +63,41 @@ def sizes_of(plan: PhysicalPlan) -> list[int]:
                 graph.push(vertex, Batch.of(own, times, times + 1, None, int(times[-1])))
         sizes.append(sum(vertex.operator.nbytes for vertex in graph.vertices))
     return sizes
+
+
+WINDOWS = ["ROWS 10", "PARTITION BY k ROWS 10", "RANGE 100"]
+BESIDE = [
+    "SELECT s.x, r.x FROM s WINDOW({w}) LEFT JOIN r WINDOW({w}) ON s.k = r.k",
+    "SELECT s.x, r.x FROM s WINDOW({w}) RIGHT JOIN r WINDOW({w}) ON s.k = r.k",
+    "SELECT s.x, r.x FROM s WINDOW({w}) FULL JOIN r WINDOW({w}) ON s.k = r.k",
+    "SELECT s.x, r.x FROM s WINDOW({w}) FULL JOIN r WINDOW({w}) ON s.k = r.k AND s.x < r.x",
+    "SELECT x FROM s WINDOW({w}) WHERE k IN (SELECT k FROM r WINDOW({w}))",
+    "SELECT x FROM s WINDOW({w}) WHERE NOT EXISTS (SELECT 1 FROM r WINDOW({w}) WHERE r.k = s.k)",
+]
+
+
+@pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("text", BESIDE)
+def test_rows_that_are_ahead_of_another_stream_wait_in_little_space(text: str, window: str) -> None:
+    """The stream r has stopped, and s goes on: what s brings must be kept, and little more."""
+    session = ms.Session()
+    for name in "sr":
+        session.sql(f"CREATE STREAM {name} (k BIGINT, x BIGINT, t BIGINT) SOURCE f() ORDERED BY t")
+    graph = Graph(choose(session.sql(text.format(w=window)).plan), Context(), lambda batch: None)
+    rows = 100_000
+
+    def push(stream: str, times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        columns = [pa.array(times % 1000), *(pa.array(times) for _ in range(3))]
+        for vertex in graph.sources[stream]:
+            own = columns[: len(vertex.node.types)]
+            graph.push(vertex, Batch.of(own, times, times + 1, None, int(times[-1])))
+
+    push("r", np.arange(1))
+    for first in range(0, rows, 1_000):
+        push("s", np.arange(first, first + 1_000))
+    assert sum(vertex.operator.nbytes for vertex in graph.vertices) <= 4 * rows * 24
+    for first in range(1_000, rows, 1_000):
+        push("r", np.arange(first, first + 1_000))
+    gated = (v.operator for v in graph.vertices if isinstance(v.node, OuterJoin | SemiJoin))
+    assert all(sum(map(len, operator._gated._waiting)) <= 2_000 for operator in gated)

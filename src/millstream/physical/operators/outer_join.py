@@ -4,7 +4,7 @@
 the other input at t, that row beside NULLs. A partner for which the condition cannot be evaluated
 is neither a partner nor the lack of one.
 *State*: that of a join, and a gate for each outer input (see `SemiJoin`).
-*Form*: pairs come at once, padded rows when the frontier has passed them. *Pattern*: STRICT.
+*Form*: rows come when the frontier has passed them. *Pattern*: STRICT.
 *Cost*: that of the join, and an event for each start and end. *Source*: SQL; K §8.1 composes it.
 """
 
@@ -65,17 +65,18 @@ class OuterJoinOperator(Operator):
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         gated = self._gated
         gated.forget()
-        pairs = self._pairs(port, batch) if gated.by_key else gated.take(port, batch)
-        before = gated.sides.frontiers.least
-        frontier = gated.sides.expire(port, batch.frontier)
-        joined = [self._joined(found, before) for found in pairs if len(found.mine)]
+        before, joined = gated.frontier, []
+        for each, ready in gated.ready(port, batch):
+            pairs = self._pairs(each, ready) if gated.by_key else gated.take(each, ready)
+            # The other input changes the areas that the rows are read from.
+            joined += [self._joined(found, before).gathered() for found in pairs if len(found.mine)]
+        frontier = gated.expire()
         if frontier == before:
             return joined
         return [*joined, *self._padded(frontier)]
 
     def _pairs(self, port: int, batch: Batch) -> list[Pairs]:
         """Where keys decide, gates do not see pairs."""
-        batch = self._gated.sides.netted(port, batch)
         codes = self._gated.take_by_key(port, batch)
         own = numbered(batch, np.zeros(len(batch), np.int64))  # nobody asks: gates go by key
         pairs = self._gated.sides.pairs(port, codes, own)

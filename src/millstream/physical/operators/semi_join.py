@@ -3,7 +3,8 @@
 *Meaning*: for every t, out(t) = { (e, n) in left(t) | some e' in right(t) satisfies θ with e }, or
 none does. A partner for which θ cannot be evaluated is neither a partner nor the lack of one.
 *State*: where equality decides, the left rows and a counter for each key, no right rows; otherwise
-also areas of both inputs, and a counter for each left row.
+also areas of both inputs, and a counter for each left row. Elements that are ahead of the other
+input wait as they came: each takes what its columns and its interval take.
 *Form*: changes when the frontier has passed them; over elements with known ends, a row keeps its
 end and is retracted only if it must go before (G5's hybrid). INTERVALS gives each piece when it
 ends.
@@ -25,14 +26,17 @@ from millstream.logical.expressions import Expression
 from millstream.logical.plan import Field, Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.arrays import int64, of_int64
-from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, State
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn, State, merged
 from millstream.physical.gate import Gate, Passed
-from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, JoinKey, Pairs, Sides
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.settling import Pieces
+from millstream.physical.waiting import Waiting
 
 ROW = Field("$row", pa.int64(), nullable=False)
+
+_MANY = 1 << 16  # elements that wait before it pays to net them
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,10 @@ class Gated:
     Where equality decides (`by_key`) a group is the code of a key plus one, and group 0 has the
     rows whose key is NULL, which nothing covers. Otherwise each row of the gated input is its own
     group, and carries its number through the areas, so that pairs tell what they cover.
+
+    Nothing that follows from an element can be given before the frontiers of both inputs have
+    passed its start. Until then it waits outside of areas and gates, which would need several times
+    its size where one input is far behind the other.
     """
 
     def __init__(
@@ -85,6 +93,10 @@ class Gated:
         areas = (AreaChoice(), AreaChoice())
         self.sides = Sides(sides, keys, condition, areas, context, hidden=1)
         self.gates: list[Gate | None] = [None, None]
+        self._frontiers = Frontiers(2)
+        self._waiting = [Waiting(), Waiting()]
+        self._most = [_MANY, _MANY]  # as many may wait before they are netted
+        self._nothing = [Batch.empty(side.types, NEVER) for side in inputs]
 
     def add_gate(self, port: int, covered_passes: bool) -> Gate:
         """A gate for the rows of an input."""
@@ -143,10 +155,40 @@ class Gated:
         self.sides.reopen(port)
         self.sides.areas[port].restore(state)
 
+    @property
+    def frontier(self) -> int:
+        """Below it, all elements of both inputs have been taken."""
+        return self.sides.frontiers.least
+
+    def ready(self, port: int, batch: Batch) -> list[tuple[int, Batch]]:
+        """A batch comes: the elements of each input that can be taken now, if there are any."""
+        before, least = self._frontiers.least, self._frontiers.advance(port, batch.frontier)
+        batch = self.sides.netted(port, batch)
+        if least == before:
+            self._waiting[port].add(batch)
+            self._net_waiting(port)
+            return []
+        came = [self._nothing[0], self._nothing[1]]
+        came[port] = batch
+        going = [w.released(b.up_to(least)) for w, b in zip(self._waiting, came, strict=True)]
+        return [(each, going[each]) for each in (0, 1) if len(going[each])]
+
+    def _net_waiting(self, port: int) -> None:
+        """What comes in one batch and goes in another is one element, where many wait."""
+        waiting = self._waiting[port]
+        if self.inputs[port].pattern is Pattern.STRICT and len(waiting) >= self._most[port]:
+            waiting.add(self.sides.netted(port, merged(waiting.emptied())))
+            self._most[port] = max(_MANY, 2 * len(waiting))
+
+    def expire(self) -> int:
+        """What was ready is taken: let go of what ends before; gives the new frontier."""
+        for port in (0, 1):
+            self.sides.expire(port, self._frontiers.least)
+        return self.frontier
+
     def take(self, port: int, batch: Batch) -> list[Pairs]:
         """Take in a batch: its rows to their gate, and what they cover to the other one. Gives the
         pairs that the batch makes, if areas are kept."""
-        batch = self.sides.netted(port, batch)
         if self.by_key:
             self.take_by_key(port, batch)
             return []
@@ -185,21 +227,31 @@ class Gated:
 
     def save(self) -> State:
         gates = [None if gate is None else gate.save() for gate in self.gates]
-        return {"sides": self.sides.save(), "gates": gates}
+        return {
+            "sides": self.sides.save(),
+            "gates": gates,
+            "frontiers": self._frontiers.save(),
+            "waiting": [waiting.save() for waiting in self._waiting],
+        }
 
     def restore(self, state: State) -> None:
         self.sides.restore(state["sides"])
         for gate, saved in zip(self.gates, state["gates"], strict=True):
             if gate is not None:
                 gate.restore(saved)
+        self._frontiers.restore(state["frontiers"])
+        for waiting, saved in zip(self._waiting, state["waiting"], strict=True):
+            waiting.restore(saved)
 
     @property
     def rows(self) -> int:
-        return self.sides.rows + sum(gate.size for gate in self.gates if gate is not None)
+        gates = sum(gate.size for gate in self.gates if gate is not None)
+        return self.sides.rows + gates + sum(map(len, self._waiting))
 
     @property
     def nbytes(self) -> int:
-        return self.sides.nbytes + sum(gate.nbytes for gate in self.gates if gate is not None)
+        gates = sum(gate.nbytes for gate in self.gates if gate is not None)
+        return self.sides.nbytes + gates + sum(waiting.nbytes for waiting in self._waiting)
 
     @property
     def touched(self) -> int:
@@ -239,9 +291,10 @@ class SemiJoinOperator(Operator):
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         for renumbered in self._gated.forget().values():
             self._pieces.renumber(renumbered)
-        self._gated.take(port, batch)
-        before = self._gated.sides.frontiers.least
-        frontier = self._gated.sides.expire(port, batch.frontier)
+        before = self._gated.frontier
+        for each, ready in self._gated.ready(port, batch):
+            self._gated.take(each, ready)
+        frontier = self._gated.expire()
         if frontier == before:
             return []
         passed = self._gate.due(frontier)
