@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from millstream.optimizer.shedding.queries import Demand, demand, selectivities,
 from millstream.origins import sources_of
 
 if TYPE_CHECKING:
+    from millstream.optimizer.statistics import Statistics
+    from millstream.physical.operator import PhysicalPlan
     from millstream.query import Query
 
 
@@ -20,10 +22,26 @@ def estimates_of(query: Query) -> Estimates:
     known = query._session._origins.statistics(query.plan)
     wanted = _demand(query) if query.shed else None
     if wanted is None or not wanted.shares:
-        return estimate(query.physical_plan, known, known_constants())
+        return _estimating(query)(query.physical_plan, known)
     plan = with_drops(query.optimized_plan, wanted.shares)
     known = replace(known, selectivities=dict(selectivities(plan)))
-    return estimate(query._chosen(plan), known, known_constants())
+    return _estimating(query)(query._chosen(plan), known)
+
+
+def _estimating(query: Query) -> Callable[[PhysicalPlan, Statistics], Estimates]:
+    """What estimates a plan on the engine of the query's session."""
+    constants = known_constants()
+    if query._session.engine != "spark":
+        return lambda plan, known: estimate(plan, known, constants)
+    from millstream.fragments.cutting import placing
+    from millstream.optimizer.cost.spark import in_jobs, on_spark
+
+    places = int(query._session.processors) or 1
+
+    def estimating(plan: PhysicalPlan, known: Statistics) -> Estimates:
+        return on_spark(estimate(plan, in_jobs(known), constants), placing(plan, places), constants)
+
+    return estimating
 
 
 def what_is_too_much(query: Query) -> Iterator[str]:
@@ -75,7 +93,7 @@ def _demand(query: Query) -> Demand | None:
         return None
     known, processors = origins.statistics(query.plan), query._session.processors
     numbered = [name for name in names if origins.stream(name).numbered]
-    return demand(query.physical_plan, known, numbered, processors, known_constants())
+    return demand(query.physical_plan, known, numbered, processors, _estimating(query))
 
 
 def _unnumbered(query: Query) -> str:

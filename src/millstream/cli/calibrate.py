@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 
 from millstream.cli.progress import progress
-from millstream.optimizer.cost.work import Primitive, calibration_file
+from millstream.optimizer.cost.work import (
+    Constants,
+    Handling,
+    Primitive,
+    calibration_file,
+    known_constants,
+)
 
 
-def calibrate() -> None:
+def calibrate(engine: str) -> None:
     """Measure, write the constants to the user's settings, and print them."""
-    from millstream.optimizer.cost.calibration import calibrate as measured
-
     told = "measuring"
 
     def tell(done: int, all: int) -> None:
@@ -19,11 +25,28 @@ def calibrate() -> None:
         told = f"measuring: {done} of {all} queries"
 
     with progress(lambda: told):
-        constants = measured(tell)
+        constants = _on_spark(tell) if engine == "spark" else _here(tell)
     path = calibration_file()
     constants.write(path)
-    for primitive in Primitive:
-        print(f"{primitive.value:<12} {constants.primitives[primitive]:>12,.1f} ns")
-    for operator, nanoseconds in constants.batches.items():
-        print(f"{operator:<12} {nanoseconds:>12,.0f} ns a batch")
+    if engine == "spark":
+        for handling in Handling:
+            print(f"{handling.value:<12} {constants.spark[handling]:>15,.1f} ns")
+    else:
+        for primitive in Primitive:
+            print(f"{primitive.value:<12} {constants.primitives[primitive]:>12,.1f} ns")
+        for operator, nanoseconds in constants.batches.items():
+            print(f"{operator:<12} {nanoseconds:>12,.0f} ns a batch")
     print(f"written to {path}", file=sys.stderr)
+
+
+def _here(tell: Callable[[int, int], None]) -> Constants:
+    """The operators; what was measured of Spark stays."""
+    from millstream.optimizer.cost.calibration import calibrate as measured
+
+    return replace(measured(tell), spark=known_constants().spark)
+
+
+def _on_spark(tell: Callable[[int, int], None]) -> Constants:
+    from millstream.spark.calibration import calibrate as measured
+
+    return replace(known_constants(), spark=measured(tell))

@@ -171,14 +171,17 @@ def doctor(
     return _guarded(command, checkpoint)
 
 
-@app.command(
-    epilog="\b\nexamples:\n  millstream calibrate\n  millstream explain --costs auction.sql"
-)
-def calibrate() -> int:
-    """Measure what operations cost on this machine, for explain --costs; half a minute."""
+@app.command(epilog="\b\nexamples:\n  millstream calibrate\n  millstream calibrate --engine spark")
+def calibrate(
+    engine: Annotated[LiveEngine, typer.Option(help="what is measured")] = LiveEngine.LOCAL,
+) -> int:
+    """Measure what operations cost on this machine, for explain --costs; half a minute.
+
+    `--engine spark` measures what Spark takes beside them: jobs, and rows that change places.
+    """
     from millstream.cli.calibrate import calibrate as command
 
-    return _guarded(command)
+    return _guarded(command, engine.value)
 
 
 @app.command()

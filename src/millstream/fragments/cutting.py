@@ -15,6 +15,7 @@ from typing import TypeAlias
 from millstream.fragments.edges import LEAVES, Exchange, Fragment, Outputs, Received
 from millstream.fragments.requirements import Requirement, following, requirement, spread
 from millstream.logical.expressions import Expression
+from millstream.optimizer.cost.spark import Exchanged, Placing
 from millstream.physical.operator import Pattern, PhysicalPlan, weakest_of
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
@@ -32,6 +33,15 @@ def fragments_of(plan: PhysicalPlan) -> tuple[Fragment, ...]:
     root = cutter.site(plan)
     cutter.send(_Cut(root.fragment, plan, None, (), False))
     return cutter.fragments()
+
+
+def placing(plan: PhysicalPlan, places: int) -> Placing:
+    """What the cost model is to know of the fragments of a plan on so many places."""
+    cutter = _Cutter()
+    root = cutter.site(plan)
+    cutter.send(_Cut(root.fragment, plan, None, (), False))
+    levels = max(fragment.level for fragment in cutter.fragments())
+    return Placing(cutter.exchanged(places), levels)
 
 
 # --- cutting --------------------------------------------------------------------------------------
@@ -177,6 +187,14 @@ class _Cutter:
         return found
 
     # --- the outcome
+
+    def exchanged(self, places: int) -> list[Exchanged]:
+        """The edges that are cut, but for the answer."""
+        return [
+            Exchanged(cut.node, places if cut.everywhere else 1)
+            for cut in self._cuts
+            if cut.consumer is not None
+        ]
 
     def fragments(self) -> tuple[Fragment, ...]:
         used = {self._find(number) for number in range(len(self._merged))}

@@ -93,12 +93,22 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class EngineCost:
+    """What the engine does beside the operators: how often, and what that costs, per chronon."""
+
+    name: str
+    count: float
+    cost: float
+
+
+@dataclass(frozen=True)
 class Estimates:
-    """Of a plan and each of its operators."""
+    """Of a plan and each of its operators, and of what the engine takes beside them."""
 
     plan: PhysicalPlan
     statistics: Statistics
     _by_node: Mapping[int, tuple[PhysicalPlan, Estimate]] = field(repr=False)
+    engine: tuple[EngineCost, ...] = ()
 
     def __getitem__(self, node: PhysicalPlan) -> Estimate:
         return self._by_node[id(node)][1]
@@ -123,7 +133,8 @@ class Estimates:
     @property
     def cost(self) -> float:
         """Nanoseconds a chronon."""
-        return sum(estimate.cost for _, estimate in self)
+        own = sum(estimate.cost for _, estimate in self)
+        return own + sum(each.cost for each in self.engine)
 
     @property
     def share(self) -> float:

@@ -17,6 +17,7 @@ def costs_text(estimates: Estimates) -> str:
     """A line for each operator, its inputs indented below it, and one for the whole plan; then the
     defaults that the estimates rest on."""
     lines = [(_HEADINGS, "operator"), *_lines(estimates, estimates.plan, 0, Shared(estimates.plan))]
+    lines += _engine_lines(estimates)
     lines.append((_total(estimates), "in all"))
     widths = [max(len(cells[i]) for cells, _ in lines) for i in range(len(_HEADINGS))]
     told = [
@@ -42,6 +43,14 @@ def _lines(
     yield _cells(estimates, node), margin + " ".join(words)
     for child in node.inputs:
         yield from _lines(estimates, child, level + 1, shared)
+
+
+def _engine_lines(estimates: Estimates) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What the engine takes beside the operators; rows are counted by their values."""
+    second, domain = estimates.statistics.second, estimates.statistics.domain
+    for each in estimates.engine:
+        rate = rate_text(each.count * second, domain)
+        yield (rate, "", "", "", cost_text(each.cost * second, domain)), each.name
 
 
 def _cells(estimates: Estimates, node: PhysicalPlan) -> tuple[str, ...]:
@@ -84,6 +93,7 @@ def costs_json(estimates: Estimates) -> dict[str, object]:
         "bytes": estimates.bytes,
         "processor": estimates.cost * second / 1e9,
         "assumed": list(assumptions(estimates)),
+        "engine": {each.name: each.cost * second / 1e9 for each in estimates.engine},
         "plan": _node_json(estimates, estimates.plan, Shared(estimates.plan)),
     }
 

@@ -84,6 +84,26 @@ BATCHES: Mapping[str, float] = {
     "Changes": 66_000.0,
 }
 
+
+class Handling(Enum):
+    """What the Spark engine does with batches and rows."""
+
+    JOB = "job"  # a batch, whatever is in it
+    LEVEL = "level"  # fragments behind an exchange, for each batch
+    READ = "read"  # a value is read through the JVM and Arrow by a task
+    EXCHANGE = "exchange"  # a value is encoded, shuffled and decoded
+    ANSWER = "answer"  # a value of the answer goes to the driver
+
+
+# Nanoseconds of processor time in all processes, as `millstream calibrate --engine spark` measured.
+SPARK: Mapping[Handling, float] = {
+    Handling.JOB: 400e6,
+    Handling.LEVEL: 470e6,
+    Handling.READ: 66.0,
+    Handling.EXCHANGE: 12.5,
+    Handling.ANSWER: 320.0,
+}
+
 Work = dict[Primitive, float]  # how often, a chronon
 
 
@@ -104,10 +124,12 @@ def together(*parts: Mapping[Primitive, float]) -> Work:
 
 @dataclass(frozen=True)
 class Constants:
-    """Nanoseconds of each primitive operation, and of a batch in each kind of operator."""
+    """Nanoseconds of each primitive operation, of a batch in each kind of operator, and of what the
+    Spark engine does."""
 
     primitives: Mapping[Primitive, float] = field(default_factory=lambda: PRIMITIVES)
     batches: Mapping[str, float] = field(default_factory=lambda: BATCHES)
+    spark: Mapping[Handling, float] = field(default_factory=lambda: SPARK)
 
     def cost(self, operator: str, work: Mapping[Primitive, float], batches: float) -> float:
         """Nanoseconds a chronon of an operator that does so much, and takes so many batches."""
@@ -118,6 +140,7 @@ class Constants:
         told = {
             "primitives": {p.value: round(self.primitives[p], 3) for p in Primitive},
             "batches": {name: round(value) for name, value in self.batches.items()},
+            "spark": {h.value: round(self.spark[h], 3) for h in Handling},
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(told, indent=2) + "\n")
@@ -137,13 +160,15 @@ def known_constants(path: Path | None = None) -> Constants:
         given, of_batches = told["primitives"], told["batches"]
         primitives = {p: _checked(given.get(p.value, PRIMITIVES[p])) for p in Primitive}
         batches = {n: _checked(of_batches.get(n, BATCHES[n])) for n in BATCHES}
+        of_spark = told.get("spark", {})
+        spark = {h: _checked(of_spark.get(h.value, SPARK[h])) for h in Handling}
     except (FileNotFoundError, NotADirectoryError):
         return Constants()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise QueryError(
             f"the measured costs in {path} cannot be read: {error}", help="run millstream calibrate"
         ) from None
-    return Constants(primitives, batches)
+    return Constants(primitives, batches, spark)
 
 
 def _checked(value: object) -> float:

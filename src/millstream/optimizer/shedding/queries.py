@@ -23,7 +23,7 @@ from millstream.errors import QueryError
 from millstream.logical.expressions import Call, Expression, Literal
 from millstream.logical.plan import Filter, Map, Named, Plan, Source
 from millstream.logical.text import expression_text
-from millstream.optimizer.cost import Constants, estimate
+from millstream.optimizer.cost import Estimates, estimate
 from millstream.optimizer.shedding.multiplier import most_output
 from millstream.optimizer.shedding.polynomial import Polynomial
 from millstream.optimizer.statistics import Statistics
@@ -54,7 +54,7 @@ def demand(
     statistics: Statistics,
     streams: Sequence[str],
     capacity: float,
-    constants: Constants | None = None,
+    estimating: Callable[[PhysicalPlan, Statistics], Estimates] = estimate,
 ) -> Demand:
     """Of a plan on so many processors, if only these streams may be shed."""
 
@@ -63,7 +63,7 @@ def demand(
         for name, share in zip(streams, shares, strict=True):
             own = statistics.stream(name)
             known = known.with_stream(name, replace(own, rate=statistics.rate(name) * share))
-        return estimate(plan, known, constants).share
+        return estimating(plan, known).share
 
     needed = processors([1.0] * len(streams))
     if needed <= capacity or not streams:
