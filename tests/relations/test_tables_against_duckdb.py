@@ -7,12 +7,25 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_statements import Delete, Insert, MergeInto, Statement, Update, carry_out, statements
+from random_statements import (
+    Delete,
+    Insert,
+    MergeInto,
+    Statement,
+    Update,
+    carry_out,
+    deletes,
+    inserts,
+    statements,
+)
 from table_judge import INFINITY, Judge, JudgedTable, Merge, Row
 from table_questions import Question, T, U, questions
 
@@ -98,6 +111,49 @@ def test_views_and_pull_queries(
     changes: list[Statement], asked: list[Question], before: int
 ) -> None:
     check_after_every_change([FIRST, *changes], asked, before)
+
+
+# --- restarts -------------------------------------------------------------------------------------
+
+
+def check_restarts(
+    runs: Sequence[Sequence[Statement]], asked: Sequence[Question], shuffle: Random, folder: Path
+) -> None:
+    """The program makes its tables again with the same rows in another order; views keep theirs.
+    Changes are such that the rows that come do not depend on the order of the table."""
+    judge = Judge(JudgedTable("T", T), JudgedTable("U", U))
+    for changes in runs:
+        with both("local") as (session, _):
+            for name, table in judge.tables.items():
+                rows = [stay.row for stay in table.at(INFINITY - 1)]
+                shuffle.shuffle(rows)
+                if rows:
+                    session.sql(Insert(name, rows).text)
+            for place, question in enumerate(asked):
+                inside = f"IN '{folder / str(place)}'"
+                session.sql(f"CREATE MATERIALIZED VIEW v{place} AS {question.ours} {inside}")
+            views = list(session.views.values())
+            try:
+                for change in changes:
+                    carry_out(change, session, judge, None)
+                    for view, question in zip(views, asked, strict=True):
+                        check_soon(view, judged(judge, question), question, change)
+            finally:
+                for view in views:
+                    view.stop()
+
+
+@settings(max_examples=examples(8))
+@given(
+    st.lists(st.lists(inserts | deletes, min_size=1, max_size=3), min_size=2, max_size=3),
+    st.lists(questions(), min_size=1, max_size=2),
+    st.randoms(use_true_random=False),
+)
+def test_views_that_restart(
+    runs: list[list[Statement]], asked: list[Question], shuffle: Random
+) -> None:
+    with TemporaryDirectory() as folder:
+        check_restarts([[FIRST, *runs[0]], *runs[1:]], asked, shuffle, Path(folder))
 
 
 # --- whole histories ------------------------------------------------------------------------------
