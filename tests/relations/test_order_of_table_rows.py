@@ -266,3 +266,17 @@ def test_a_table_elsewhere_that_is_compared(tmp_path: Path) -> None:
     do("DELETE FROM t WHERE id = 1")
     becomes(view, [([2, 5], 2, 5, 2)])
     view.stop()
+
+
+def test_a_constant_table_elsewhere_may_be_read_again(tmp_path: Path) -> None:
+    """Reading the same rows is no change, also while a query reads them."""
+    file = tmp_path / "there.csv"
+    file.write_text("id\n3\n1\n")
+    session = ms.Session(engine="local")
+    session.sql(f"CREATE TABLE t (id INT) SOURCE csv('{file}') CONSTANT")
+    session.feed("s", {"ts": "BIGINT"}, time="ts")
+    for name in ("first", "second"):
+        session.sql(f"CREATE MATERIALIZED VIEW {name} AS SELECT t.id FROM t, s WINDOW(RANGE 5)")
+    assert asked(session) == [3, 1]
+    for view in session.views.values():
+        view.stop()

@@ -125,10 +125,10 @@ class HeldTable:
         read; rows that say when they come, come then. It does not wait for room in the queues of
         queries, since those may wait for who holds the lock."""
         with self._lock, self.gate:
-            self._check_mutable()
             change = self._contents.difference(records.columns, weight)
             if not len(change.index):
                 return
+            self._check_mutable()
             records, sign = records.take(change.index), change.sign
             start, timed = self._starts(records, sign, at)
             if self.table.changes is Changes.OWN:
