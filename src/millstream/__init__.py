@@ -16,6 +16,7 @@ from millstream.errors import (
     QueryError,
     RowErrorWarning,
 )
+from millstream.masking import secret
 
 if TYPE_CHECKING:
     from millstream.local.running import Running
@@ -45,6 +46,7 @@ __all__ = [
     "Session",
     "TableHandle",
     "View",
+    "secret",
     "sink",
 ]
 

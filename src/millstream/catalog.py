@@ -14,6 +14,7 @@ from millstream.logical.expressions import AggregateCall, Call
 from millstream.logical.plan import Field, Lifetime, Plan, Schema, Source, expressions
 from millstream.logical.text import literal_text, name_text
 from millstream.logical.time import TimeDomain
+from millstream.masking import MASK, Secret, is_secret_name, shown
 from millstream.names import Name
 
 Option: TypeAlias = "str | int | float | bool | None"
@@ -28,7 +29,8 @@ class Connector:
     options: tuple[tuple[str, Option], ...] = ()
 
     def __str__(self) -> str:
-        named = [f"{name_text(key)} => {_option_text(value)}" for key, value in self.options]
+        """As it is shown: without its secrets."""
+        named = [f"{name_text(key)} => {_option_text(value, key)}" for key, value in self.options]
         return f"{self.name}({', '.join([*map(_option_text, self.values), *named])})"
 
 
@@ -58,6 +60,7 @@ class Stream:
     unique: tuple[tuple[str, ...], ...] = ()
     unit: int | None = None
     comments: tuple[tuple[str, str], ...] = ()  # of columns, for people
+    unscaled: tuple[str, ...] = ()  # columns declared DECIMAL without a scale
 
     kind: ClassVar[str] = "stream"
 
@@ -278,9 +281,13 @@ def column_named(columns: Schema, name: Name, owner: str, kind: str = "stream") 
     )
 
 
-def _option_text(value: Option) -> str:
-    if isinstance(value, str):
+def _option_text(value: Option, name: str = "") -> str:
+    if isinstance(value, str) and is_secret_name(name):
+        return f"'{MASK}'"
+    if isinstance(value, Secret):
         return literal_text(value, types.STRING)
+    if isinstance(value, str):
+        return literal_text(shown(value), types.STRING)
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     return "NULL" if value is None else repr(value)

@@ -99,6 +99,7 @@ def _declared(statement: syntax.CreateStream | syntax.CreateTable) -> Stream:
         own.get("size"),
         unit=number_unit(domain, unit),
         comments=tuple((c.name.text, c.comment) for c in statement.columns if c.comment),
+        unscaled=tuple(c.name.text for c in statement.columns if c.unscaled),
     )
 
 

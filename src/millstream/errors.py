@@ -23,6 +23,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from millstream.masking import masked
+
 
 @dataclass(frozen=True)
 class Span:
@@ -62,8 +64,9 @@ class MillstreamError(Exception):
     """A mistake in what the user gave us; `str()` is the whole message with its place."""
 
     def __init__(self, message: str, span: Span | None = None, help: str | None = None) -> None:
+        message = masked(message)
         super().__init__(message)
-        self.diagnostic = Diagnostic(message, span, help)
+        self.diagnostic = Diagnostic(message, span, None if help is None else masked(help))
         self.text: str | None = None
         self.file: str | None = None
 

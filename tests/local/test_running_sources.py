@@ -656,3 +656,21 @@ def test_what_held_before_the_first_row_is_cropped_when_it_is_known_where() -> N
         early.close()
         running.wait(timeout=30)
         assert {"n": 0, "valid_from": 1, "valid_to": 10} in running.results().to_pylist()
+
+
+def test_interval_plans_refuse_partitions_that_may_fall_silent() -> None:
+    session = ms.Session(approach="intervals")
+    feed = session.feed("A", {"t": "BIGINT", "k": "BIGINT"}, time="t")
+    query = session.sql("SELECT k FROM A WINDOW(PARTITION BY k ROWS 1)")
+    with pytest.raises(ms.QueryError) as error:
+        query.start()
+    assert str(error.value) == (
+        'error: approach="intervals" cannot run a partitioned window over stream "A": a partition '
+        "that falls silent would hold back all results\n"
+        'help: use approach="hybrid", which passes rows on and retracts them later, or query.run() '
+        "on data that ends"
+    )
+    feed.close()
+    session.stream("B", [{"t": 1, "k": 1}, {"t": 2, "k": 2}], time="t")
+    bounded = session.sql("SELECT k FROM B WINDOW(PARTITION BY k ROWS 1)")
+    assert bounded.run().num_rows == 2

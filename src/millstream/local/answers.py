@@ -22,6 +22,7 @@ from millstream.physical.kernels.looks import least
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
 from millstream.physical.ordering import order_words
+from millstream.physical.pieces import check_pieces
 from millstream.physical.sweep import Sweep
 from millstream.records import LAST_TIMESTAMP
 
@@ -76,6 +77,7 @@ def cut(batch: Batch, granule: int) -> Batch:
     finite = batch.end < INFINITY
     first = batch.start // granule
     count = np.where(finite, (batch.end - 1) // granule - first + 1, 1)
+    check_pieces(count, granule)
     index = np.repeat(np.arange(len(batch)), count)
     number = np.arange(len(index)) - np.repeat(np.cumsum(count) - count, count)
     begin = (first[index] + number) * granule

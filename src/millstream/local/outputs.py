@@ -13,6 +13,7 @@ import pyarrow as pa
 from millstream.catalog import Stream
 from millstream.errors import QueryError, RowErrorWarning, warn_caller
 from millstream.logical.elements import Row
+from millstream.masking import masked
 from millstream.physical.operator import Context
 from millstream.records import Records
 
@@ -33,6 +34,9 @@ class ErrorRow:
     number: int | None = None
     row: Row | None = None
     help: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", masked(self.message))
 
     def __str__(self) -> str:
         if self.stream is None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from millstream.catalog import Connector
 from millstream.errors import QueryError, did_you_mean, listed
 from millstream.instants import Instant
+from millstream.masking import note_options
 from millstream.names import Name
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class NamedSink(UnopenedSink):
     options: Mapping[str, object] = field(default_factory=dict, repr=False)  # or a password shows
 
     def __post_init__(self) -> None:
+        note_options([*(("", value) for value in self.values), *self.options.items()])
         opener = _opener(self.name)
         if opener is not None:
             _check_options(self, opener)

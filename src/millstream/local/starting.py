@@ -16,7 +16,7 @@ from millstream.local.running import OpenGraph, OpenSink, Running
 from millstream.local.sinks import Sink, SinkContext, is_kept, opened
 from millstream.local.sources import Feed
 from millstream.local.tables import HeldTable
-from millstream.logical.plan import Plan, Source
+from millstream.logical.plan import PartitionedWindow, Plan, Source
 from millstream.logical.time import TIMESTAMP_TIME
 from millstream.records import Records
 
@@ -56,6 +56,8 @@ def start(
         )
     if query.running is not None and query.running.state == "running":
         raise QueryError(f'query "{query.name}" is running already')
+    if session.approach == "intervals":
+        _check_partitions(query)
     interval = _interval(trigger)
     origins = _origins(session, query, plan, trigger == AVAILABLE_NOW)
     _check_sources(origins, trigger)
@@ -82,6 +84,23 @@ def start(
         approach=session.approach,
         open_graph=Graph if opener is None else opener,
     )
+
+
+def _check_partitions(query: Query) -> None:
+    """Refuse a partitioned window over a stream that goes on. In interval plans a row waits for its
+    end, and the end of a row in a silent partition never comes."""
+    for node in query.plan.walk():
+        if not isinstance(node, PartitionedWindow):
+            continue
+        live = (s.stream for s in node.walk() if isinstance(s, Source) and not s.bounded)
+        stream = next(live, None)
+        if stream is not None:
+            raise QueryError(
+                f'approach="intervals" cannot run a partitioned window over stream "{stream}": a '
+                "partition that falls silent would hold back all results",
+                help='use approach="hybrid", which passes rows on and retracts them later, or '
+                "query.run() on data that ends",
+            )
 
 
 def _sink_opener(session: Session, query: Query, sink: object, checkpoint: str | None) -> OpenSink:

@@ -41,6 +41,7 @@ from millstream.logical.plan import (
     TopN,
 )
 from millstream.logical.time import INFINITY, MICROSECONDS, TimeDomain
+from millstream.masking import MASK, Secret
 
 # --- expressions ----------------------------------------------------------------------------------
 
@@ -100,6 +101,8 @@ def literal_text(value: object, type_: pa.DataType) -> str:
             return "NULL"
         case bool():
             return "TRUE" if value else "FALSE"
+        case Secret():
+            return f"'{MASK}'"
         case str():
             for mark, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r")):
                 value = value.replace(mark, escaped)

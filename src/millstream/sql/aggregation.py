@@ -18,6 +18,7 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.functions import SignatureError
+from millstream.sql import elsewhere
 from millstream.sql.calls import aggregate_of, written_name
 from millstream.sql.scope import name_span_of, refuse_others, span_of
 
@@ -91,7 +92,8 @@ def bind_aggregate(
         raise BindError(
             f'function "{written}" does not exist',
             name_span_of(node),
-            did_you_mean(written, [*aggregates.names(), *inner.catalog.aggregates]),
+            elsewhere.FUNCTIONS.get(written)
+            or did_you_mean(written, [*aggregates.names(), *inner.catalog.aggregates]),
         )
     bound = tuple(map(inner.bind, arguments))
     _check_own(node, bound)

@@ -38,6 +38,7 @@ from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.select import SelectBinder
 from millstream.sql.statements import Query, clauses_of
+from millstream.sql.whole_decimals import meeting_fractions
 from millstream.sql.windows import chronons, ignored_bounds
 
 RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")
@@ -301,6 +302,14 @@ def _warnings(
                 severity="warning",
             )
             break
+    for stream, column, how in meeting_fractions(plan, statement.catalog):
+        yield Diagnostic(
+            f'column "{column}" of "{stream}" is declared DECIMAL without a scale, which holds '
+            f"whole numbers, and is {how} with fractions here",
+            statement.places.get(stream) or query.span,
+            "declare it with a scale, such as DECIMAL(10, 2)",
+            severity="warning",
+        )
     for node, what, source in growing(plan):
         if id(node) in statement.inherited:
             continue

@@ -243,6 +243,11 @@ def written_name(node: exp.Expression, name: str) -> str:
     """The name of a call as one writes it in Spark, where sqlglot calls it something else."""
     if isinstance(node, exp.Anonymous):
         return name
+    written: exp.Expression | None = node
+    while written is not None and isinstance(written, exp.Func):
+        if "called" in written.meta:  # an inner node may be one that sqlglot added
+            return str(written.meta["called"])
+        written = written.parent
     return str(node.sql(dialect="spark")).split("(")[0].lower()
 
 

@@ -26,6 +26,11 @@ from millstream.sql.tokens import Cursor, Token, tokenize
 
 UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS or WEEKS"
 
+_PARTITIONED_BY = (
+    "a window is partitioned by columns; compute one in a subquery: "
+    "FROM (SELECT *, k % 2 AS p FROM stream) WINDOW(PARTITION BY p ROWS n)"
+)
+
 # Words that may follow a bare number where a unit could stand.
 _AFTER_A_DURATION = ("SLIDE", "UNIT", "DELAY", "IDLE", "VALID", "WITH", "RETAIN", "IN")
 
@@ -192,6 +197,13 @@ class ClauseReader:
         if cursor.accept("PARTITION"):
             cursor.expect("BY")
             partition = tuple(cursor.list_of(lambda: self._partition_column()))
+            if not any(map(cursor.at, ("ROWS", "RANGE", "NOW", "UNBOUNDED"))):
+                is_expression = cursor.current is not None and not cursor.at(")")
+                cursor.fail(
+                    "ROWS or RANGE",
+                    "after the columns of PARTITION BY",
+                    _PARTITIONED_BY if is_expression else "write WINDOW(PARTITION BY c ROWS 10)",
+                )
         minimum: Duration | Count | None = None
         size: Duration | Count | Unbounded | Now
         if cursor.accept("ROWS"):
@@ -212,7 +224,7 @@ class ClauseReader:
             cursor.fail(
                 "RANGE, ROWS, NOW, UNBOUNDED or PARTITION BY",
                 "in the window",
-                "write WINDOW(RANGE 10 MINUTES)",
+                "write WINDOW(RANGE 10 MINUTES), or WINDOW(RANGE 10 MINUTES SLIDE 10 MINUTES)",
             )
         slide: Duration | Count | None = None
         if cursor.accept("SLIDE"):

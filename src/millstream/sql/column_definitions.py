@@ -67,6 +67,9 @@ def read_column(cursor: Cursor, keys: list[Name] | None = None) -> ColumnDefinit
             start.to(cursor.tokens[cursor.position - 1].span),
             "write STRING",
         )
+    unscaled = following.word in _DECIMALS and "," not in (
+        token.text for token in cursor.tokens[: cursor.position] if token.span.start >= start.start
+    )
     nullable: bool | None = None
     comment: str | None = None
     while cursor.current is not None and cursor.current.word not in (",", ")"):
@@ -81,7 +84,7 @@ def read_column(cursor: Cursor, keys: list[Name] | None = None) -> ColumnDefinit
             add_key(cursor, keys, [name])
         else:
             _refuse(cursor)
-    return ColumnDefinition(name, type_, nullable is not False, comment)
+    return ColumnDefinition(name, type_, nullable is not False, comment, unscaled)
 
 
 def add_key(cursor: Cursor, keys: list[Name], named: list[Name] | None = None) -> None:
@@ -101,6 +104,7 @@ def add_key(cursor: Cursor, keys: list[Name], named: list[Name] | None = None) -
     keys += named
 
 
+_DECIMALS = ("DECIMAL", "NUMERIC", "DEC")
 _STRINGS = ("VARCHAR", "CHAR", "CHARACTER", "NVARCHAR", "NCHAR", "BINARY", "VARBINARY", "BPCHAR")
 
 

@@ -10,7 +10,9 @@ from sqlglot.tokens import TokenType
 from millstream.catalog import Connector, Option
 from millstream.errors import ParseError, did_you_mean
 from millstream.logical.time import unit_named
+from millstream.masking import note_options
 from millstream.names import Name
+from millstream.sql import elsewhere
 from millstream.sql.clauses import UNITS, ClauseReader, parameter_value
 from millstream.sql.column_definitions import read_column
 from millstream.sql.reserved import check_declared
@@ -62,6 +64,8 @@ class DefinitionReader:
             return self._create()
         if cursor.accept("INSERT"):
             cursor.expect("INTO")
+            if cursor.at("TABLE"):
+                cursor.fail("the name of a table or a sink", help="leave TABLE out")
             return InsertInto(self.connector(), self.query())
         if cursor.accept("DROP"):
             return self._drop()
@@ -71,10 +75,9 @@ class DefinitionReader:
         if cursor.accept("SHOW"):
             return self._show()
         first = cursor.current
+        known = elsewhere.STATEMENTS.get(first.word) if first is not None else None
         help = did_you_mean(first.text, _FIRST_WORDS) if first is not None else None
-        if cursor.at("EXPLAIN"):
-            help = "use query.explain(), or millstream explain FILE.sql"
-        return cursor.fail(_EXPECTED, help=help)
+        return cursor.fail(_EXPECTED, help=known or help)
 
     def _show(self) -> Statement:
         if not any(map(self.cursor.at, _SHOWN)):
@@ -92,17 +95,24 @@ class DefinitionReader:
             self.cursor.advance()
         if any(map(self.cursor.at, _DROPPED)):
             kind = self.cursor.advance().word
+            elsewhere.refuse_existence(self.cursor)
             return self.ended(Drop(kind, self.cursor.name(f"the name of a {kind.lower()}")))
         return self.cursor.fail(f"{', '.join(_DROPPED[:-1])} or {_DROPPED[-1]}")
 
     def _create(self) -> Statement:
         cursor = self.cursor
         if cursor.accept("TABLE"):
+            elsewhere.refuse_existence(cursor)
             return read_table(self)
         if cursor.accept("MATERIALIZED", "VIEW"):
+            elsewhere.refuse_existence(cursor)
             return read_view(self)
         if not cursor.accept("STREAM"):
-            cursor.fail("STREAM, TABLE or MATERIALIZED VIEW after CREATE")
+            word = cursor.current.word if cursor.current is not None else ""
+            cursor.fail(
+                "STREAM, TABLE or MATERIALIZED VIEW after CREATE", help=elsewhere.CREATED.get(word)
+            )
+        elsewhere.refuse_existence(cursor)
         name = check_declared(cursor.name("the name of the stream"), "stream")
         if cursor.accept("AS"):
             return read_derived(self, name)
@@ -113,6 +123,7 @@ class DefinitionReader:
         if not columns:
             cursor.fail("the name of a column")
         cursor.expect(")", "to close the columns")
+        elsewhere.refuse_options(cursor)
         cursor.expect("SOURCE", "after the columns")
         source = self.connector()
         ordering = self.ordering() if cursor.accept("ORDERED") else None
@@ -152,6 +163,7 @@ class DefinitionReader:
         if not cursor.accept(")"):
             cursor.list_of(lambda: self._argument(values, options))
             cursor.expect(")", "to close the options")
+        note_options([*(("", value) for value in values), *options])
         return Connector(name, tuple(values), tuple(options))
 
     def _argument(self, values: list[Option], options: list[tuple[str, Option]]) -> None:

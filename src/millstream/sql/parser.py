@@ -20,6 +20,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
 from millstream.errors import ParseError, Span
+from millstream.sql import elsewhere
 from millstream.sql.clauses import (
     AsOf,
     ClauseReader,
@@ -99,6 +100,7 @@ class _Statement:
         if not tokens or tokens[0].word not in ("SELECT", "WITH", "("):
             self.cursor.fail("a query")
         whole = tokens[0].span.to(tokens[-1].span)
+        elsewhere.refuse(tokens)
         tokens, emit, every, emit_span = _take_emit(tokens, self.parameters)
         tokens, shed = _take_shed(tokens, self.parameters)
         return Query(self._tree(tokens, exp.Query), emit, emit_span, whole, every, shed)

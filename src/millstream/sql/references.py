@@ -15,6 +15,7 @@ from millstream.errors import BindError, CatalogError, Span, UnknownNameError, d
 from millstream.logical.expressions import Column, Expression, conjunction, rewrite, walk
 from millstream.logical.plan import Join, JoinKind, Map, Named, Plan, rename
 from millstream.names import Name
+from millstream.sql import elsewhere
 from millstream.sql.clauses import Clauses
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
@@ -142,10 +143,12 @@ class FromBinder:
                 refuse_others(node, ("this", "alias", "joins"), "FROM")
                 return self._history(node, call)
             case exp.Table(this=exp.Func() as call):
+                called = str(call.name or call.sql_name())
                 raise BindError(
-                    f'"{call.name or call.sql_name()}" is not a function of FROM',
+                    f'"{called}" is not a function of FROM',
                     span_of(call),
-                    "ISTREAM, DSTREAM, RSTREAM and HISTORY are",
+                    elsewhere.FUNCTIONS.get(called.lower())
+                    or "ISTREAM, DSTREAM, RSTREAM and HISTORY are",
                 )
             case exp.Subquery():
                 refuse_others(node, ("this", "alias", "joins"), "FROM")

@@ -29,6 +29,7 @@ from millstream.logical.expressions import (
 from millstream.logical.functions import EvaluationError, NoCommonTypeError, SignatureError
 from millstream.logical.functions.arithmetic import unary_signature
 from millstream.names import Name
+from millstream.sql import elsewhere
 from millstream.sql.aggregation import is_aggregate
 from millstream.sql.calls import call_of, written_name
 from millstream.sql.clauses import parameter_value
@@ -136,11 +137,15 @@ class ScalarBinder:
             case exp.Is():
                 return self._is(node)
             case exp.Window() | exp.WithinGroup():
+                called = str(node.this.meta.get("called") or "")
                 raise BindError(
                     "OVER is not supported: a window belongs to a stream",
                     span_of(node),
-                    "write FROM stream WINDOW(RANGE 10 MINUTES), which every operator can use",
+                    elsewhere.FUNCTIONS.get(called)
+                    or "write FROM stream WINDOW(RANGE 10 MINUTES), which every operator can use",
                 )
+            case exp.JSONExtract() | exp.JSONExtractScalar():
+                raise BindError("JSON paths are not supported", span_of(node), elsewhere.JSON)
             case exp.Star():
                 raise BindError(f'"*" cannot stand in {self.place}', span_of(node))
             case exp.Filter():
@@ -222,7 +227,8 @@ class ScalarBinder:
             raise BindError(
                 f'function "{written}" does not exist',
                 None if at is None else name_span_of(at),
-                did_you_mean(
+                elsewhere.FUNCTIONS.get(written)
+                or did_you_mean(
                     written,
                     [*functions.names(), *aggregates.names(), *self.catalog.functions],
                 ),

@@ -225,8 +225,18 @@ def refuse_others(node: exp.Expression, understood: tuple[str, ...], what: str) 
             word = key.rstrip("_").replace("_", " ").upper()
             name = _CLAUSE_NAMES.get(word, word)
             where = "" if what in name else f" in {what}"
-            raise BindError(f"{name} is not supported{where}", place)
+            raise BindError(f"{name} is not supported{where}", place, _REMEDIES.get(name))
 
+
+_REMEDIES = {
+    "OFFSET": "LIMIT n alone gives the first n rows",
+    "QUALIFY": "write ORDER BY … LIMIT n for the first n rows, or WINDOW(PARTITION BY c ROWS n)",
+    "DISTINCT ON": "write FROM stream WINDOW(PARTITION BY c ROWS 1) for the last row of each c",
+    "LATERAL VIEW": "arrays cannot become rows here: unnest them where the rows are produced",
+    "TABLESAMPLE": "write SHED at the end of the query to drop rows under load",
+    "INTO": "write INSERT INTO sink(…) query",
+    "a hint": "leave it out: plans are chosen by cost",
+}
 
 _CLAUSE_NAMES = {
     "LATERALS": "LATERAL VIEW",

@@ -10,6 +10,7 @@ from typing import NoReturn
 from sqlglot.tokens import TokenType
 
 from millstream.errors import ParseError, Span
+from millstream.sql import elsewhere
 from millstream.sql.column_types import read_type
 from millstream.sql.tokens import Cursor, Token
 
@@ -266,6 +267,10 @@ class QueryShape:
                 "WINDOW stands beside a stream in FROM",
                 self.tokens[index].span,
                 "write FROM stream WINDOW(…) before the other clauses",
+            )
+        if self._word(index + 1) == "(":
+            raise ParseError(
+                "WINDOW is not a function", self.tokens[index].span, elsewhere.TUMBLING
             )
 
     def _nothing_follows(self, index: int) -> bool:

@@ -82,6 +82,7 @@ class ColumnDefinition:
     type: pa.DataType
     nullable: bool = True
     comment: str | None = None
+    unscaled: bool = field(default=False, compare=False)  # DECIMAL without a scale
 
     def __str__(self) -> str:
         suffix = "" if self.nullable else " NOT NULL"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.catalog import Changes
 from millstream.errors import ParseError
 from millstream.names import Name
+from millstream.sql import elsewhere
 from millstream.sql.column_definitions import add_key, read_column
 from millstream.sql.reserved import check_declared
 from millstream.sql.statements import ColumnDefinition, CreateLatest, CreateTable, Statement
@@ -29,6 +30,7 @@ def read_table(reader: DefinitionReader) -> Statement:
     if not columns:
         cursor.fail("the name of a column")
     cursor.expect(")", "to close the columns")
+    elsewhere.refuse_options(cursor)
     changes = _changes(cursor)
     source = reader.connector() if cursor.accept("SOURCE") else None
     changes = changes or _changes(cursor)
@@ -72,6 +74,13 @@ def _changes(cursor: Cursor) -> Changes | None:
 def _latest(reader: DefinitionReader, name: Name) -> Statement:
     """`LATEST BY key, … FROM stream [DELETE WHERE condition]`"""
     cursor = reader.cursor
+    if cursor.at("SELECT") or cursor.at("WITH") or cursor.at("("):
+        cursor.fail(
+            "LATEST",
+            "after AS",
+            "write CREATE MATERIALIZED VIEW name AS query, or CREATE TABLE name (column type, …) "
+            "and INSERT INTO name query",
+        )
     cursor.expect("LATEST", "after AS")
     cursor.expect("BY")
     key = tuple(cursor.list_of(lambda: cursor.name("a column of the key")))

@@ -17,6 +17,7 @@ from millstream.logical.evaluate import evaluator, is_deterministic
 from millstream.logical.expressions import Call, Cast, Expression, Literal, operands, rewrite
 from millstream.logical.functions import EvaluationError
 from millstream.logical.plan import Plan, expressions, map_expressions
+from millstream.masking import Secret
 from millstream.optimizer.conditions import can_fail
 from millstream.optimizer.facts.sharing import Consumers
 from millstream.optimizer.rewriting import rewritten
@@ -57,6 +58,8 @@ def _folded(part: Expression) -> Expression:
 def _value(part: Call | Cast) -> Expression:
     if not all(isinstance(operand, Literal) for operand in operands(part)):
         return part
+    if any(isinstance(o, Literal) and isinstance(o.value, Secret) for o in operands(part)):
+        return part  # what is computed from a secret would be shown
     try:
         return Literal(evaluator(part, (), {})(()), part.type)
     except EvaluationError:

@@ -32,6 +32,7 @@ from millstream.physical.operator import Context, Operator, Pattern, PhysicalPla
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.time_window import unsettled
 from millstream.physical.ordering import one_by_one
+from millstream.physical.pieces import check_pieces
 from millstream.physical.slots import Slots
 from millstream.physical.store import RowStore
 from millstream.physical.waiting import Waiting
@@ -132,6 +133,7 @@ class CountWindowOperator(Operator):
             raise unsettled()
         granules = self._node.rows + 3 * self._node.slide
         held = batch.where(for_ever)
+        check_pieces(np.full(len(held), granules), self._node.granule)
         steps = np.repeat(np.arange(granules), len(held)) * self._node.granule
         again = held.take(np.tile(np.arange(len(held)), granules))
         again.start = again.start + steps

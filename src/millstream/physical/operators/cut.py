@@ -24,6 +24,7 @@ from millstream.physical.agenda import Calendar
 from millstream.physical.batch import NEVER, Batch, Ints, State, merged
 from millstream.physical.instants import plus
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.pieces import check_pieces
 from millstream.physical.slots import Slots
 from millstream.physical.store import RowStore
 
@@ -82,6 +83,7 @@ class CutOperator(Operator):
         whole = end == INFINITY if self._frontier == INFINITY else np.zeros(len(batch), np.bool_)
         reach = np.where(stop > begin, stop - np.minimum(begin, stop), 1)
         count = np.where(whole, 1, -(-reach // self._length))
+        check_pieces(count, self._length)
         index = np.repeat(np.arange(len(batch)), count)
         number = np.arange(len(index)) - np.repeat(np.cumsum(count) - count, count)
         start = begin[index] + number * self._length

@@ -24,6 +24,7 @@ from millstream.physical.instants import up
 from millstream.physical.kernels.steps import previous_steps
 from millstream.physical.multisets import Multisets
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.pieces import check_pieces
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class SplitOperator(Operator):
             stop = np.minimum(stop, settled)
         holds = (level > 0) & (begin < INFINITY)
         count = np.where(holds & (begin < stop), (stop - begin) // granule, 0)
+        check_pieces(count, granule)
         index = np.repeat(np.arange(len(codes)), count)
         steps = np.arange(len(index)) - np.repeat(np.cumsum(count) - count, count)
         instants = begin[index] + steps * granule

@@ -24,6 +24,7 @@ from millstream.logical.time import INFINITY
 from millstream.physical.batch import Batch, Ints, merged
 from millstream.physical.instants import plus
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.pieces import check_pieces
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class TimeWindowOperator(Operator):
         if self._node.size == INFINITY:
             raise unsettled()
         count = self._node.size // self._node.granule
+        check_pieces(np.full(len(batch), count), self._node.granule)
         # All start at one instant: step after step they come in order.
         rows = np.tile(np.arange(len(batch)), count)
         steps = np.repeat(np.arange(count, dtype=np.int64), len(batch)) * self._node.granule
