@@ -155,6 +155,9 @@ class FromBinder:
                 return self._named(self._subquery(node, beside), node, "", "subquery")
         if isinstance(node, exp.Lateral):
             raise BindError("LATERAL is not supported in FROM", span_of(node))
+        if isinstance(node, exp.Unnest):
+            help = elsewhere.FUNCTIONS["unnest"]
+            raise BindError("UNNEST is not supported in FROM", span_of(node), help)
         if isinstance(node, exp.Values):
             raise BindError("VALUES is not supported in FROM", span_of(node))
         raise BindError("expected a stream or a subquery in FROM", span_of(node))
