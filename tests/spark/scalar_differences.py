@@ -12,10 +12,19 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from millstream.logical.expressions import Call, Cast, Expression, Literal, operands, walk
+from millstream.logical.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    operands,
+    walk,
+)
 from millstream.types import (
     BINARY,
     INT,
+    INTERVAL,
     STRING,
     TIMESTAMP,
     is_array,
@@ -80,7 +89,27 @@ def _tries_timestamps(part: Expression) -> bool:
 
 
 def _reads_bytes(part: Expression) -> bool:
-    return isinstance(part, Cast) and part.type == STRING and part.operand.type == BINARY
+    return isinstance(part, Cast) and _read(part.operand.type, part.type)
+
+
+def _read(source: pa.DataType, target: pa.DataType) -> bool:
+    if is_array(source) and is_array(target):
+        return _read(source.value_type, target.value_type)
+    return source == BINARY and target == STRING
+
+
+def _writes_intervals(part: Expression) -> bool:
+    if not isinstance(part, Cast) or STRING not in (part.type, getattr(part.type, "value_type", 0)):
+        return False
+    written = [p for p in walk(part.operand) if p.type in (INTERVAL, pa.list_(INTERVAL))]
+    return any(not isinstance(p, Column) for p in written)
+
+
+def _has_long_quotient(part: Expression) -> bool:
+    if not isinstance(part, Call) or part.function != "%" or not is_decimal(part.type):
+        return False
+    a, b = (argument.type for argument in part.arguments)
+    return bool(a.precision - a.scale + b.scale > 34)
 
 
 def _changes_sign_of_long_decimals(part: Expression) -> bool:
@@ -130,6 +159,12 @@ MEANT = {
     "numbers as timestamps": Meant(
         "a number that is no TIMESTAMP of the years 1 to 9999 makes TRY_CAST NULL",
         _tries_timestamps,
+    ),
+    "remainders of long quotients": Meant(
+        "Spark gives up where the whole quotient has more than 38 digits", _has_long_quotient
+    ),
+    "intervals as text": Meant(
+        "an INTERVAL is written DAY TO SECOND, whatever its literal said", _writes_intervals
     ),
     "bytes as text": Meant("Spark keeps bytes in a STRING that are no UTF-8", _reads_bytes),
     "sign of long decimals": Meant(

@@ -209,6 +209,7 @@ _NAMED = [
 _WRITTEN_DIFFERENTLY: dict[str, Build] = {
     "||": _function("CONCAT"),
     "position": _function("LOCATE"),
+    "instr_from": _function("INSTR"),
     "like": _like,
     "trim": partial(_trim, "BOTH"),
     "ltrim": partial(_trim, "LEADING"),

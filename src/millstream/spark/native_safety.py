@@ -216,6 +216,7 @@ _SAFE_IF: dict[str, Callable[[Call], bool]] = {
     **dict.fromkeys(("ceil", "floor", "round"), _rounds),
     **dict.fromkeys(("like", "rlike", "split_part"), _agrees_to_constants),
     "nullif": _of_one_type,
+    "instr_from": lambda call: len(call.arguments) < 4,
     "timestamp_seconds": _in_microseconds(MICROS_PER_SECOND),
     "timestamp_millis": _in_microseconds(1000),
     "timestamp_micros": _in_microseconds(1),

@@ -374,8 +374,8 @@ def _truncate(node: exp.Expression) -> Call:
 
 
 def _position(node: exp.Expression) -> Call:
-    """LOCATE, POSITION and INSTR, which is another function if it is given a place to start."""
-    if node.meta.get("called") == "instr" and node.args.get("position"):
+    """LOCATE and POSITION; INSTR is another function, which looks at the text first."""
+    if node.meta.get("called") == "instr":
         return "instr_from", _arguments(node, ["this", "substr", "position", "occurrence"])
     return "position", _arguments(node, ["substr", "this", "position"])
 

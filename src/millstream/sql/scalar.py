@@ -235,8 +235,6 @@ class ScalarBinder:
             )
         if not function.deterministic and at is not None:
             self.nondeterministic(at, name)
-        if name in BINARY_OPERATORS:
-            arguments = _exact_beside_decimals(arguments)
         if name == "/":
             arguments = _whole_beside_integers(arguments)
         try:
@@ -272,20 +270,18 @@ class ScalarBinder:
             raise BindError(
                 f"{name.upper()} stands in FROM, or around the whole select list", span_of(node)
             )
-        return self.call(name, *self._operands(*arguments), at=node)
+        if name in BINARY_OPERATORS:
+            return self.call(name, *self._operands(*arguments), at=node)
+        return self.call(name, *map(self.bind, arguments), at=node)
 
     def _operands(self, *nodes: exp.Expression) -> list[Expression]:
-        """The operands of an operator, or of any function. An integer with a suffix beside a
-        decimal is a literal, as one without."""
+        """The operands of an operator. An integer literal beside a decimal is a decimal of its own
+        digits: its type could hold more, for which the result would give up digits of its
+        fraction."""
         bound = [self.bind(node) for node in nodes]
         if not any(types.is_decimal(operand.type) for operand in bound):
             return bound
-        return [
-            operand.operand
-            if isinstance(operand, Cast) and operand.type == types.BIGINT and _is_long(node)
-            else operand
-            for node, operand in zip(nodes, bound, strict=True)
-        ]
+        return [_with_own_digits(*pair) for pair in zip(nodes, bound, strict=True)]
 
     def _literal(self, node: exp.Literal, negative: bool = False) -> Expression:
         text = node.this
@@ -358,30 +354,35 @@ class ScalarBinder:
             left = self._days(node.this) or left
         return self.call(name, left, right, at=node)
 
-    def _days(self, node: exp.Expression) -> Literal | None:
-        """The number of days of an interval that was written in whole days."""
-        days = self._days_written(node)
-        return None if days is None else Literal(days, types.INT)
-
-    def _days_written(self, node: exp.Expression) -> int | None:
+    def _days(self, node: exp.Expression) -> Expression | None:
+        """The number of days of an interval that is one of whole days by the way it is written."""
         match node:
             case exp.Paren():
-                return self._days_written(node.this)
+                return self._days(node.this)
             case exp.Anonymous() if is_unary_plus(node):
-                return self._days_written(node.expressions[0])
+                return self._days(node.expressions[0])
             case exp.Neg():
-                days = self._days_written(node.this)
-                return None if days is None else -days
+                days = self._days(node.this)
+                return None if days is None else self.call("negate", days, at=node)
             case exp.Add() | exp.Sub():
-                a, b = map(self._days_written, (node.this, node.expression))
-                if a is None or b is None:
-                    return None
-                return a + b if isinstance(node, exp.Add) else a - b
+                return self._days_of_sum(node)
             case exp.Interval() if units_of(node) <= {"DAY", "WEEK"}:
                 interval = bind_interval(node)
                 assert isinstance(interval.value, int)
-                days, rest = divmod(interval.value, types.MICROS_PER_DAY)
-                return None if rest else days
+                whole, rest = divmod(interval.value, types.MICROS_PER_DAY)
+                return None if rest else Literal(whole, types.INT)
+        return None
+
+    def _days_of_sum(self, node: exp.Add | exp.Sub) -> Expression | None:
+        name = "+" if isinstance(node, exp.Add) else "-"
+        a, b = self._days(node.this), self._days(node.expression)
+        if a is not None and b is not None:
+            return self.call(name, a, b, at=node)
+        if a is not None or b is not None or name == "+":
+            return None
+        left, right = self.bind(node.this), self.bind(node.expression)
+        if left.type == right.type == types.DATE:
+            return self.call("datediff", left, right, at=node)
         return None
 
     def _cast(self, node: exp.Cast, *, negative: bool = False) -> Expression:
@@ -458,17 +459,17 @@ def is_subquery(node: exp.Expression) -> bool:
     return False
 
 
-def _exact_beside_decimals(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """The operands of an operator, an integer literal beside a decimal as a decimal of its own
-    digits: its type could hold more, for which the result would give up digits of its fraction."""
-    if not any(types.is_decimal(argument.type) for argument in arguments):
-        return arguments
-    return tuple(
-        Cast(a, types.decimal_type(len(str(abs(a.value))), 0))
-        if isinstance(a, Literal) and types.is_integral(a.type) and isinstance(a.value, int)
-        else a
-        for a in arguments
-    )
+def _with_own_digits(node: exp.Expression, bound: Expression) -> Expression:
+    """An integer literal, with a suffix or without, as a decimal of as many digits."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    number = node.this if isinstance(node, exp.Neg) else node
+    literal = bound.operand if isinstance(bound, Cast) and _is_suffixed_number(number) else bound
+    is_written = not is_unary_plus(node)
+    if not is_written or not isinstance(literal, Literal) or not types.is_integral(bound.type):
+        return bound
+    assert isinstance(literal.value, int)
+    return Cast(literal, types.decimal_type(len(str(abs(literal.value))), 0))
 
 
 def _whole_beside_integers(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
@@ -494,13 +495,6 @@ def _constant(expression: Expression) -> object:
 
 def _is_number(node: exp.Expression) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
-
-
-def _is_long(node: exp.Expression) -> bool:
-    """Whether it is a number such as 7L or -7L."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return _is_suffixed_number(node.this if isinstance(node, exp.Neg) else node)
 
 
 def _is_suffixed_number(node: exp.Expression) -> bool:

@@ -92,7 +92,7 @@ def _nanvl_signature(given: Types) -> Signature:
     check_count("nanvl", given, 2, 2)
     for number, type in enumerate(given, 1):
         check_argument("nanvl", number, type, DOUBLE)
-    type = REAL if REAL in given and set(given) <= {REAL, types.NULL} else DOUBLE
+    type = REAL if given[0] == REAL and given[1] in (REAL, types.NULL) else DOUBLE
     return Signature((type, type), type)
 
 

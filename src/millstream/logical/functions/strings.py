@@ -153,7 +153,7 @@ def _start_first(signature: Signature) -> Sequence[int]:
     return (2, 0, 1) if len(signature.arguments) == 3 else (0, 1)
 
 
-def _instr(text: str, part: str, start: int, occurrence: int = 1) -> int:
+def _instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int:
     """The place of an occurrence, counted from the start onwards; or, if that is negative, from
     that place before the end backwards. 0 where there is none."""
     if occurrence < 1:
@@ -314,7 +314,7 @@ FUNCTIONS = [
         strict=False,
         order=_start_first,
     ),
-    function("instr_from", INT, [STRING, STRING, INT, INT], _instr, optional=1),
+    function("instr_from", INT, [STRING, STRING, INT, INT], _instr, optional=2),
     function("lpad", STRING, [STRING, INT, STRING], _lpad, optional=1),
     function("rpad", STRING, [STRING, INT, STRING], _rpad, optional=1),
     function("repeat", STRING, [STRING, INT], str.__mul__),

@@ -89,6 +89,10 @@ def fit(values: pa.Array, target: pa.DataType) -> Vector:
         return Vector(values)
     if source.scale > target.scale:
         values = rounded(values, target.scale)
+    more = target.scale - source.scale
+    if more > 0 and source.precision + more > MAX_PRECISION:
+        # Arrow multiplies without noticing that 128 bits are too few.
+        values = values.cast(pa.decimal256(min(_MOST, source.precision + more), target.scale))
     try:
         return Vector(values.cast(target))
     except pa.ArrowInvalid:

@@ -245,6 +245,15 @@ def _length(signature: Signature, arguments: Sequence[Node]) -> Kernel:
     return kernel
 
 
+def _instr_from(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
+    """From the start, it is the position with its arguments the other way round."""
+    if len(arguments) != 2:
+        return None
+    turned = Signature(signature.arguments[::-1], signature.result)
+    kernel = _position(turned, arguments[::-1])
+    return None if kernel is None else lambda text, part: kernel(part, text)
+
+
 KERNELS: dict[str, Builder] = {
     "||": _concat,
     "concat": _concat,
@@ -266,6 +275,7 @@ KERNELS: dict[str, Builder] = {
     "like": like_kernel,
     "rlike": rlike_kernel,
     "position": _position,
+    "instr_from": _instr_from,
     "split_part": _of_text(_split_part),
     "lpad": _of_text(_padded(pc.utf8_lpad)),
     "rpad": _of_text(_padded(pc.utf8_rpad)),
