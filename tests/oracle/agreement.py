@@ -160,10 +160,20 @@ def same_value(a: Any, b: Any) -> bool:
 def _same_double(a: Any, b: Any) -> bool:
     if not all(isinstance(value, int | float | Decimal) for value in (a, b)):
         return False
+    rounding = max(map(_half_unit, (a, b)))
     a, b = float(a), float(b)
     if math.isnan(a) or math.isnan(b):
         return math.isnan(a) and math.isnan(b)
-    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 + rounding)
+
+
+def _half_unit(value: Any) -> float:
+    """By how much rounding may have changed a quotient of decimals, which is a DOUBLE there."""
+    if not isinstance(value, Decimal):
+        return 0.0
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return 0.5 * 10.0**exponent if exponent <= -6 else 0.0
 
 
 def disagreement(

@@ -324,8 +324,10 @@ class Rewriter:
                 common = [name for name in columns if name.lower() in lowered]
             if only_filters(join):
                 continue
-            merged = [m for m in merged if m.lower() not in {c.lower() for c in common}] + common
-            columns += added
+            shared = {name.lower() for name in common}
+            merged = common + [m for m in merged if m.lower() not in shared]
+            rest = [name for name in columns + added if name.lower() not in shared]
+            columns = common + rest
         if not merged:
             return
         listed = ", ".join(f'"{name}"' for name in merged)

@@ -192,6 +192,8 @@ MEANT_REFUSALS = {
         "arguments are cast where an INSERT would cast them: a STRING for a BOOLEAN, a DECIMAL for "
         "a BIGINT, a bare NULL for anything",
     ),
+    "bare NULL": ("DATATYPE_MISMATCH.NULL_TYPE", "a bare NULL is taken where Spark wants a type"),
+    "constants that fail": ("SQLSTATE: 22", "each row fails, where Spark refuses the query"),
     "arrays of strings": ("BINARY_OP_DIFF_TYPES", "their elements are cast as strings are"),
 }
 

@@ -149,8 +149,11 @@ def types_there(texts: Sequence[str], rows: Rows) -> list[DataType | str]:
         return types_there(texts[:half], rows) + types_there(texts[half:], rows)
 
 
-def by_spark(texts: Sequence[str], types: Sequence[pa.DataType], rows: Rows) -> list[list[Any]]:
-    """The values of each expression, all of which Spark understands."""
+def by_spark(
+    texts: Sequence[str], types: Sequence[pa.DataType], rows: Rows
+) -> list[list[Any] | None]:
+    """The values of each expression, all of which Spark understands; None for one with a constant
+    that fails before any row is seen."""
     columns = []
     for number, text in enumerate(texts):
         kept = f"try_to_binary(CAST(hash({text}) AS STRING), 'utf-8') IS NOT NULL"
@@ -158,12 +161,12 @@ def by_spark(texts: Sequence[str], types: Sequence[pa.DataType], rows: Rows) -> 
     try:
         table = rows.frame.selectExpr(*columns).toArrow()
     except Exception:
-        if len(texts) == 1:  # a constant that fails before any row is seen
-            return [[(FAILED, "")] * len(rows.plain)]
+        if len(texts) == 1:
+            return [None]
         half = len(texts) // 2
         first = by_spark(texts[:half], types[:half], rows)
         return first + by_spark(texts[half:], types[half:], rows)
-    results = []
+    results: list[list[Any] | None] = []
     for number, type in enumerate(types):
         kept = table.column(2 * number).to_pylist()
         values = to_plain(to_type(table.column(2 * number + 1).combine_chunks(), type), type)
@@ -254,7 +257,7 @@ def judge(texts: Sequence[str], rows: Rows) -> Verdict:
         part = asked[first : first + AT_ONCE]
         results = by_spark([t for t, _ in part], [e.type for _, e in part], rows)
         for (text, expression), values in zip(part, results, strict=True):
-            what = _different(expression, rows, values)
+            what = None if values is None else _different(expression, rows, values)
             if what is not None:
                 verdict.differences.append(Difference(text, what))
     return verdict

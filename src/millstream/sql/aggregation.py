@@ -31,7 +31,7 @@ def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
         return True
     if isinstance(node, exp.Anonymous) and node.name.lower() in catalog.aggregates:
         return True
-    return isinstance(node, exp.Func) and _aggregate_of(node) is not None
+    return isinstance(node, exp.Func | exp.Any) and _aggregate_of(node) is not None
 
 
 def _aggregate_of(node: exp.Expression) -> tuple[str, list[exp.Expression], bool] | None:

@@ -201,7 +201,10 @@ def _arguments(
         value = node.args.get(key)
         values = value if isinstance(value, list) else [value]
         found.extend(v for v in values if isinstance(v, exp.Expression))
-    return [_unwrapped(argument) for argument in found] if unwrap else found
+    if not unwrap:
+        return found
+    inner = (_unwrapped(argument) for argument in found)
+    return [argument for argument in inner if argument is not None]
 
 
 def _refuse_dropped(node: exp.Expression, used: int) -> None:
@@ -216,10 +219,10 @@ def _reads_all(node: exp.Expression) -> bool:
     return isinstance(node, exp.Anonymous)
 
 
-def _unwrapped(node: exp.Expression) -> exp.Expression:
+def _unwrapped(node: exp.Expression) -> exp.Expression | None:
+    """The argument itself; None if sqlglot wrapped one that was not written."""
     wrapped = isinstance(node, exp.TsOrDsToDate) and not node.args.get("format")
-    inner = node.this if wrapped else node
-    assert isinstance(inner, exp.Expression)
+    inner: exp.Expression | None = node.this if wrapped else node
     return inner
 
 
@@ -346,7 +349,7 @@ def _initcap(node: exp.Expression) -> Call:
     delimiters = node.args.get("expression")
     if delimiters is not None and delimiters.name != " ":
         raise _unsupported(node)
-    return "initcap", [node.this]
+    return "initcap", _arguments(_without(node, "expression"), ["this"])
 
 
 def _add_days(node: exp.Expression) -> Call:

@@ -329,7 +329,9 @@ def _uniform(node: exp.Expression) -> exp.Expression:
         if not options.args.get("percent") and not options.args.get("with_ties"):
             return exp.Limit(expression=node.args.get("count"))
     if type(node) is exp.Cast:
-        return exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
+        cast = exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
+        cast.meta.update(node.meta)
+        return cast
     # Not CONCAT_WS, whose class inherits from that of CONCAT.
     parts = node.expressions if type(node) is exp.Concat else []
     if parts and all(isinstance(part, exp.Literal) and part.is_string for part in parts):

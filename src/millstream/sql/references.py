@@ -20,6 +20,7 @@ from millstream.sql.clauses import Clauses
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import (
+    Key,
     Merged,
     Relation,
     Scope,
@@ -86,9 +87,7 @@ class FromBinder:
         plan = self._reference_or_bracket(first, outside)
         for join in joins:
             plan = self._join(plan, join, outside)
-        for relation in self.scope.relations:
-            outside.add(relation, span_of(first))
-        outside.merged += self.scope.merged
+        outside.absorb(self.scope, span_of(first))
         self.scope = outside
         return plan
 
@@ -100,13 +99,8 @@ class FromBinder:
             return self._reference_or_bracket(node, beside)
         inner = FromBinder(self.statement, self.outer, self.tables)
         plan = inner.bind(node, [])
-        self._absorb(inner.scope, node)
+        self.scope.absorb(inner.scope, span_of(node))
         return plan
-
-    def _absorb(self, scope: Scope, node: exp.Expression) -> None:
-        for relation in scope.relations:
-            self.scope.add(relation, span_of(node))
-        self.scope.merged += scope.merged
 
     def _reference_or_bracket(self, node: exp.Expression, beside: Scope) -> Plan:
         """`beside` are the names that stand before in FROM and that a subquery cannot see."""
@@ -122,7 +116,7 @@ class FromBinder:
         inner = FromBinder(self.statement, self.outer, self.tables)
         plan = inner.bind(node.this, [])
         if node.args.get("alias") is None:
-            self._absorb(inner.scope, node)
+            self.scope.absorb(inner.scope, span_of(node))
             return apply_clauses(plan, clauses_of(node), "the join")
         columns = inner.scope.star(None)
         names = distinct_names([name for name, _ in columns])
@@ -261,14 +255,17 @@ class FromBinder:
                 span_of(node.this),
                 "put a join that another one contains into brackets",
             )
-        before = Scope(list(self.scope.relations), list(self.scope.merged))
+        scope = self.scope
+        before = Scope(list(scope.relations), list(scope.merged), order=list(scope.order))
         right = self._item(node.this, beside)
         added = Scope(
             self.scope.relations[len(before.relations) :],
             self.scope.merged[len(before.merged) :],
+            order=self.scope.order[len(before.order) :],
         )
         plan = Join(left, right, join_kind)
-        if using := self._using(node, method == "NATURAL", before, added):
+        using = self._using(node, method == "NATURAL", before, added)
+        if using:
             plan = self._join_using(plan, using, before, added)
         elif (on := part(node, "on")) is not None:
             binder = ScalarBinder(
@@ -277,6 +274,7 @@ class FromBinder:
             plan = replace(plan, condition=binder.predicate(on))
         if join_kind in (JoinKind.SEMI, JoinKind.ANTI):
             self.scope.relations, self.scope.merged = before.relations, before.merged
+            self.scope.order = _first(before, using)
         else:
             self._note_padding(plan)
         return plan
@@ -312,11 +310,11 @@ class FromBinder:
                 value = left
             columns = [part for side in (left, right) for part in walk(side)]
             keys = frozenset(part.key for part in columns if isinstance(part, Column))
-            replaced = [m.parts for m in self.scope.merged if name.matches(m.name)]
-            merged.append(Merged(name.text, value, keys.union(*replaced)))
+            earlier = [m.parts for m in self.scope.merged if name.matches(m.name)]
+            merged.append(Merged(name.text, value, keys.union(*earlier)))
         if plan.kind not in (JoinKind.SEMI, JoinKind.ANTI):
-            kept = [m for m in self.scope.merged if not any(n.matches(m.name) for n in names)]
-            self.scope.merged = kept + merged
+            replaced = [m for m in self.scope.merged if any(n.matches(m.name) for n in names)]
+            self.scope.merge(merged, replaced)
         return replace(plan, condition=conjunction(matches))
 
     def _note_padding(self, plan: Join) -> None:
@@ -334,6 +332,14 @@ class FromBinder:
             replace(merged, expression=rewrite(merged.expression, padded))
             for merged in self.scope.merged
         ]
+
+
+def _first(scope: Scope, names: list[Name]) -> list[Key | frozenset[Key]]:
+    """The order of `*`, with these columns before all others."""
+    named = zip(scope.star(None), scope.order, strict=True)
+    places = {column.lower(): place for (column, _), place in named}
+    first = [places[name.text.lower()] for name in names if name.text.lower() in places]
+    return [*first, *(place for place in scope.order if place not in first)]
 
 
 def _using(join: exp.Expression) -> list[exp.Expression]:

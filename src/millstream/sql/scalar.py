@@ -235,13 +235,14 @@ class ScalarBinder:
             )
         if not function.deterministic and at is not None:
             self.nondeterministic(at, name)
-        if name == "/":
-            arguments = _whole_beside_integers(arguments)
+        if name in ("/", "-"):
+            arguments = _strings_as(name, arguments)
         try:
             signature = function.signature(tuple(argument.type for argument in arguments))
             result = signature.result
             if function.narrowed is not None:
-                result = function.narrowed(signature, *map(_constant, arguments))
+                cast = map(self.cast, arguments, signature.arguments)
+                result = function.narrowed(signature, *map(_constant, cast))
         except NoCommonTypeError as error:
             place = span_of(at) if at is not None else span
             raise BindError(str(error), place, "cast one of them with CAST(… AS …)") from None
@@ -472,25 +473,31 @@ def _with_own_digits(node: exp.Expression, bound: Expression) -> Expression:
     return Cast(literal, types.decimal_type(len(str(abs(literal.value))), 0))
 
 
-def _whole_beside_integers(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """A string beside an integer is read as an integer, also where both are divided as doubles."""
-    if not any(types.is_integral(argument.type) for argument in arguments):
+def _strings_as(name: str, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """A string beside an integer is read as an integer, also where both are divided as doubles;
+    and beside a date as a date, also where both are subtracted as timestamps."""
+    given = [argument.type for argument in arguments]
+    if name == "/" and any(map(types.is_integral, given)):
+        wanted = types.BIGINT
+    elif name == "-" and types.DATE in given:
+        wanted = types.DATE
+    else:
         return arguments
-    return tuple(Cast(a, types.BIGINT) if a.type == types.STRING else a for a in arguments)
+    return tuple(Cast(a, wanted) if a.type == types.STRING else a for a in arguments)
 
 
 def _constant(expression: Expression) -> object:
-    """The value of an expression that is the same for all rows, or None."""
+    """The value of an expression that is the same for all rows; `...` of others, or if it fails."""
     if isinstance(expression, Literal):
         return expression.value
     parts = list(walk(expression))
     built_in = all(not isinstance(p, Call) or functions.lookup(p.function) for p in parts)
     if any(isinstance(p, Column | OuterColumn | AggregateCall) for p in parts) or not built_in:
-        return None
+        return ...
     try:
-        return evaluator(expression, (), {})(()) if is_deterministic(expression) else None
+        return evaluator(expression, (), {})(()) if is_deterministic(expression) else ...
     except EvaluationError:
-        return None
+        return ...
 
 
 def _is_number(node: exp.Expression) -> bool:

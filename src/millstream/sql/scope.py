@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
@@ -33,13 +33,16 @@ class Relation:
         return f'{self.kind} "{self.name}"'
 
 
+Key: TypeAlias = tuple[str, str]
+
+
 @dataclass(frozen=True)
 class Merged:
     """A column that USING or NATURAL made of one column on each side."""
 
     name: str
     expression: Expression
-    parts: frozenset[tuple[str, str]]
+    parts: frozenset[Key]
 
 
 @dataclass
@@ -49,6 +52,8 @@ class Scope:
     relations: list[Relation] = field(default_factory=list)
     merged: list[Merged] = field(default_factory=list)
     parent: Scope | None = None
+    # The columns that `*` stands for, in order: by their keys, or by the parts that were merged.
+    order: list[Key | frozenset[Key]] = field(default_factory=list)
 
     def add(self, relation: Relation, span: Span | None) -> None:
         taken = any(r.name.lower() == relation.name.lower() for r in self.relations)
@@ -59,6 +64,29 @@ class Scope:
                 "give one of them another alias with AS",
             )
         self.relations.append(relation)
+        self.order += [column.key for column in visible(relation.columns)]
+
+    def absorb(self, scope: Scope, span: Span | None) -> None:
+        """Take over the references of another scope, such as that of a join in brackets."""
+        before = list(self.order)
+        for relation in scope.relations:
+            self.add(relation, span)
+        self.merged += scope.merged
+        self.order = before + scope.order
+
+    def merge(self, merged: list[Merged], replaced: list[Merged]) -> None:
+        """Put columns that a join merged before all others, in place of some that were merged
+        before. `*` gives the columns of USING first, then those of the left side, then of the
+        right."""
+        parts = [m.parts for m in merged]
+        gone = {key for m in merged for key in m.parts}
+        kept = [
+            place
+            for place in self.order
+            if (place not in gone if isinstance(place, tuple) else not place & gone)
+        ]
+        self.merged = [m for m in self.merged if m not in replaced] + merged
+        self.order = [*parts, *kept]
 
     def resolve(self, name: Name, table: Name | None) -> Expression:
         """The column a name stands for; in an enclosing query it is an OuterColumn."""
@@ -135,15 +163,14 @@ class Scope:
     def star(self, table: Name | None) -> list[tuple[str, Expression]]:
         """The columns that `*` or `table.*` stands for, with their names."""
         if table is None:
-            hidden = {key for merged in self.merged for key in merged.parts}
-            columns: list[tuple[str, Expression]] = [(m.name, m.expression) for m in self.merged]
-            for relation in self.relations:
-                columns += [
-                    (column.name, column.column)
-                    for column in visible(relation.columns)
-                    if column.key not in hidden
-                ]
-            return columns
+            merged = {m.parts: m for m in self.merged}
+            plain = {column.key: column for r in self.relations for column in r.columns}
+            return [
+                (plain[place].name, plain[place].column)
+                if isinstance(place, tuple)
+                else (merged[place].name, merged[place].expression)
+                for place in self.order
+            ]
         for relation in self.relations:
             if table.matches(relation.name):
                 return [(column.name, column.column) for column in visible(relation.columns)]

@@ -140,7 +140,7 @@ def _to_double(value: Any, source: pa.DataType, target: pa.DataType) -> float:
             raise cast_error(value, source, target)
         return number
     if source == types.TIMESTAMP:
-        return float(value / MICROS_PER_SECOND)
+        return float(value) / MICROS_PER_SECOND  # rounded twice, as in Spark
     return float(value)
 
 

@@ -55,7 +55,7 @@ class Function:
 
     `evaluate(signature, *values)` gives the plain result for plain values that were already cast
     to `signature.arguments`. `narrowed(signature, *constants)` is the type of the result where it
-    depends on constants too; what is none is None.
+    depends on constants too; an argument that is none is given as `...`.
 
     `order` says in which order the arguments are evaluated. The first that is NULL ends that: those
     after it are NULL too, as far as the function is concerned, and cannot fail. Most functions go

@@ -157,10 +157,11 @@ def _round_signature(given: Types) -> Signature:
     return Signature((type, INT)[: len(given)], result)
 
 
-def _round_narrowed(signature: Signature, _: object, digits: object = None) -> pa.DataType:
+def _round_narrowed(signature: Signature, _: object, digits: object = ...) -> pa.DataType:
     """A decimal has no more digits behind the point than it is rounded to, and before it room for
     those that it is rounded to."""
     type = signature.arguments[0]
+    digits = 0 if digits is None else digits
     if not types.is_decimal(type) or not isinstance(digits, int):
         return signature.result
     scale = max(0, min(type.scale, digits))

@@ -273,14 +273,9 @@ def _timestamp_to_decimal(target: pa.DataType, values: pa.Array) -> Vector:
 
 
 def _timestamp_to_floating(target: pa.DataType) -> Kernel:
-    exact = exact_cast(TIMESTAMP, target)
-
-    def divided(values: pa.Array) -> Vector:
-        doubles = from_numbers(numbers(values) / float(MICROS_PER_SECOND), DOUBLE, values)
-        return Vector(doubles if target == DOUBLE else doubles.cast(REAL, safe=False))
-
     def kernel(values: pa.Array) -> Vector:
-        x = numbers(values)
-        return mixed(values, (x <= 2**53) & (x >= -(2**53)), divided, exact)
+        seconds = numbers(values).astype(np.float64) / float(MICROS_PER_SECOND)
+        doubles = from_numbers(seconds, DOUBLE, values)
+        return Vector(doubles if target == DOUBLE else doubles.cast(REAL, safe=False))
 
     return kernel
