@@ -485,7 +485,8 @@ def _aggregate_call(node: exp.Expression) -> Call | None:
     if isinstance(node, exp.Anonymous) and node.name.lower() in _ANONYMOUS_AGGREGATES:
         return _ANONYMOUS_AGGREGATES[node.name.lower()], list(node.expressions)
     if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
-        return "bool_or", [node.this.unnest()]  # else the ANY of a comparison
+        operand = node.this.unnest()
+        return None if isinstance(operand, exp.Query) else ("bool_or", [operand])
     if isinstance(node, exp.AggFunc):
         return node.sql_name().lower(), _arguments(node, list(node.arg_types))
     return None
