@@ -21,8 +21,10 @@ from millstream.logical.expressions import (
     operands,
     walk,
 )
+from millstream.spark.native_calls import _has_near_positions
 from millstream.types import (
     BINARY,
+    DATE,
     INT,
     INTERVAL,
     STRING,
@@ -84,8 +86,15 @@ def _compares_beyond_integers(part: Expression) -> bool:
 
 
 def _tries_timestamps(part: Expression) -> bool:
-    tried = isinstance(part, Cast) and part.attempt and part.type == TIMESTAMP
-    return tried and is_numeric(part.operand.type)
+    """Also of texts that were computed, and may have the digits of a later year."""
+    if not isinstance(part, Cast) or not part.attempt or part.type not in (DATE, TIMESTAMP):
+        return False
+    given = isinstance(part.operand, Column | Literal)
+    return is_numeric(part.operand.type) or (part.operand.type == STRING and not given)
+
+
+def _looks_far_away(part: Expression) -> bool:
+    return isinstance(part, Call) and part.function == "substring" and not _has_near_positions(part)
 
 
 def _reads_bytes(part: Expression) -> bool:
@@ -127,6 +136,14 @@ def _cut(source: pa.DataType, target: pa.DataType) -> bool:
     return is_decimal(source) and bool(source.precision > 15) and target == INT
 
 
+def _moves_dates(part: Expression) -> bool:
+    """By an interval that is neither a literal in days nor a difference of dates."""
+    if not isinstance(part, Call) or part.function not in ("+", "-") or part.type != TIMESTAMP:
+        return False
+    dates = [a for a in part.arguments if isinstance(a, Cast) and a.operand.type == DATE]
+    return bool(dates) and any(isinstance(a, Cast | Call) for a in part.arguments if a not in dates)
+
+
 class Meant(NamedTuple):
     """A difference: its reason, and the parts of expressions that show it. If it is in the digits
     alone, expressions whose outermost part shows it are compared but for their last digits."""
@@ -156,9 +173,17 @@ MEANT = {
         "a quotient that is no BIGINT is an overflow; Spark keeps its lowest 64 bits",
         _divides_long_decimals,
     ),
-    "numbers as timestamps": Meant(
-        "a number that is no TIMESTAMP of the years 1 to 9999 makes TRY_CAST NULL",
+    "attempted timestamps": Meant(
+        "a number or text that is no TIMESTAMP of the years 1 to 9999 makes TRY_CAST NULL",
         _tries_timestamps,
+    ),
+    "intervals of days": Meant(
+        "the type INTERVAL does not say that it has whole days, so CASE and the like make a "
+        "TIMESTAMP of a date",
+        _moves_dates,
+    ),
+    "far positions": Meant(
+        "Spark's sum of position and length overflows at -2147483648", _looks_far_away
     ),
     "remainders of long quotients": Meant(
         "Spark gives up where the whole quotient has more than 38 digits", _has_long_quotient

@@ -21,6 +21,7 @@ from millstream.logical.plan import Filter
 from millstream.logical.text import expression_text
 from millstream.records import checked_records
 from millstream.spark.native import native_conjuncts, spark_sql
+from millstream.spark.native_intake import fault
 from millstream.spark.native_leaves import native_leaf
 from millstream.spark.native_query import native_query
 from millstream.spark.schemas import moved, typed
@@ -251,6 +252,28 @@ def _spoilt() -> pa.Table:
         *rows().column("t").to_pylist()[5:],
     ]
     return rows().set_column(0, "t", pa.array(times, pa.int64()))
+
+
+def test_rows_outside_of_the_years_that_there_are() -> None:
+    """Spark refuses the same rows, in the same words."""
+    days, moments = [1, 2_932_897, -719_163, None], [1, 2, 3, 253_402_300_800_000_000]
+    table = pa.table(
+        {
+            "t": pa.array(range(4), pa.int64()),
+            "e": pa.array(days, pa.date32()),
+            "m": pa.array(moments, pa.timestamp("us", "UTC")),
+            "n": pa.array([[1], [1], None, [2**60]], pa.list_(pa.timestamp("us", "UTC"))),
+            "p": pa.StructArray.from_arrays([pa.array(days, pa.date32())], names=["e"]),
+        }
+    )
+    here = ms.Session(engine="local")
+    here.stream("Odd", table.slice(0, 1), time="t")
+    (stream,) = (s for s in here.catalog.streams if isinstance(s, Stream))
+    _, bad = checked_records(stream, table)
+    frame = typed(spark().createDataFrame(table)).selectExpr("t + 1 AS number", fault(stream))
+    found = {row[0]: row[1] for row in frame.collect() if row[1] is not None}
+    assert found == {row.number: row.message for row in bad}
+    assert sorted(found) == [2, 3, 4]
 
 
 # --- whole queries ----------------------------------------------------------------------------

@@ -110,6 +110,29 @@ def test_columns_of_star(session: ms.Session, text: str, names: str) -> None:
         assert session.sql(text).schema.names == names.split()
 
 
+@pytest.mark.parametrize(
+    ("joined", "names"),
+    [
+        ("A JOIN B USING (k)", "k x a b j"),
+        ("A JOIN B USING (k) JOIN C USING (j)", "j k x a b c k_1"),
+        ("A JOIN B USING (k) JOIN C USING (k)", "k x a b j j_1 c"),
+        ("A JOIN B USING (k) LEFT JOIN C USING (j)", "j k x a b c k_1"),
+        ("A JOIN D USING (x) JOIN B USING (k)", "k x a d b j"),
+        ("A NATURAL JOIN D NATURAL JOIN B NATURAL JOIN C", "k j x a d b c"),
+        ("A JOIN (B JOIN C USING (j)) ON A.k = B.k", "x a k j b k_1 c k_2"),
+        ("A LEFT SEMI JOIN B USING (k)", "k x a"),
+        ("A JOIN B USING (k), C", "k x a b j j_1 c k_1"),
+    ],
+)
+def test_columns_of_star_over_joins_in_a_chain(joined: str, names: str) -> None:
+    """As in Spark: those of USING, then those of the left side, then those of the right."""
+    session = ms.Session(engine="local")
+    for stream, columns in (("A", "xak"), ("B", "bkj"), ("C", "jck"), ("D", "dx")):
+        session.stream(stream, pa.table({c: [1] for c in columns}), time=columns[0])
+    plan = session.sql(f"SELECT * FROM {joined}").plan
+    assert " ".join(field.name for field in plan.schema) == names
+
+
 def test_the_second_of_two_equal_names_has_its_own_values(session: ms.Session) -> None:
     found = rows(session, "SELECT x, x_1 FROM (A LEFT JOIN B ON A.x = B.x) AS ab")
     assert found == [(None, None), (1, 1), (1, 1), (2, None)]

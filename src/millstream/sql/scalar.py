@@ -466,8 +466,9 @@ def _with_own_digits(node: exp.Expression, bound: Expression) -> Expression:
         node = node.this
     number = node.this if isinstance(node, exp.Neg) else node
     literal = bound.operand if isinstance(bound, Cast) and _is_suffixed_number(number) else bound
-    is_written = not is_unary_plus(node)
-    if not is_written or not isinstance(literal, Literal) or not types.is_integral(bound.type):
+    if not isinstance(literal, Literal) or not types.is_integral(bound.type):
+        return bound
+    if not (_is_number(number) or _is_suffixed_number(number) or isinstance(number, _PARAMETERS)):
         return bound
     assert isinstance(literal.value, int)
     return Cast(literal, types.decimal_type(len(str(abs(literal.value))), 0))
@@ -502,6 +503,9 @@ def _constant(expression: Expression) -> object:
 
 def _is_number(node: exp.Expression) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
+
+
+_PARAMETERS = (exp.Placeholder, exp.Parameter)
 
 
 def _is_suffixed_number(node: exp.Expression) -> bool:
