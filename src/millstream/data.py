@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream import types
-from millstream.errors import BindError, DataError
+from millstream.errors import BindError, DataError, brief
 from millstream.logical.plan import Field, Schema
 from millstream.moments import NO_UNITS, TimeUnits, is_number, is_temporal, misfit, with_texts_read
 from millstream.names import Name
@@ -74,7 +74,7 @@ def _table_of_rows(
         if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(names):
             noun = "value" if len(names) == 1 else "values"
             raise DataError(
-                f'stream "{stream}", row {number}: expected {len(names)} {noun}, found {row!r}'
+                f'stream "{stream}", row {number}: expected {len(names)} {noun}, found {brief(row)}'
             )
     columns = []
     for index, name in enumerate(names):
@@ -94,9 +94,13 @@ def _rows_of_mappings(
     keys: dict[str, None] = {}
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
-            raise DataError(f'stream "{stream}", row {number}: expected a mapping, found {row!r}')
+            raise DataError(
+                f'stream "{stream}", row {number}: expected a mapping, found {brief(row)}'
+            )
         if not all(isinstance(key, str) for key in row):
-            raise DataError(f'stream "{stream}", row {number}: the keys must be names: {row!r}')
+            raise DataError(
+                f'stream "{stream}", row {number}: the keys must be names: {brief(row)}'
+            )
         keys.update(dict.fromkeys(row))
     if schema is None:
         return list(keys), [tuple(row.get(key) for key in keys) for row in rows]
@@ -166,7 +170,7 @@ def _bad_value(
             if found is not None:
                 told = found.diagnostic
                 return DataError(f"{where} {told.message}", help=told.help)
-            return DataError(f'{where} {value!r} in column "{name}" {fault}')
+            return DataError(f'{where} {brief(value)} in column "{name}" {fault}')
     return DataError(f'stream "{stream}": the values of column "{name}" have different types')
 
 

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 from millstream.masking import masked
 
+_SHOWN = 80  # characters of a value in a message
+
 
 @dataclass(frozen=True)
 class Span:
@@ -158,6 +160,14 @@ def _columns(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def brief(value: object) -> str:
+    """A value for a message: its first characters where it is long."""
+    if isinstance(value, str | bytes) and len(value) > _SHOWN:
+        return f"{value[:_SHOWN]!r}…"
+    text = repr(value)
+    return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

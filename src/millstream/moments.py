@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream import types
-from millstream.errors import DataError
+from millstream.errors import DataError, brief
 from millstream.logical.time import MICROSECONDS
 from millstream.physical.expressions.by_distinct import exact_cast
 from millstream.physical.expressions.casts import cast_kernel
@@ -75,24 +75,16 @@ def is_numeric_arrow(type: pa.DataType) -> bool:
     return bool(is_plain or pa.types.is_decimal(type))
 
 
-def is_text(type: pa.DataType) -> bool:
-    """Whether data of an Arrow type is text."""
-    try:
-        return bool(types.from_arrow(type) == STRING)
-    except ValueError:
-        return False
-
-
 def misfit(value: object, wanted: pa.DataType, column: str, units: TimeUnits) -> DataError | None:
     """Why a number is not taken for a column of times; None where it is another matter."""
     if not is_temporal(wanted) or not is_number(value):
         return None
     unit = units.get(column)
     if unit is None:
-        message = f'{value!r} in column "{column}" is a number, not {sql_name(wanted)}'
+        message = f'{brief(value)} in column "{column}" is a number, not {sql_name(wanted)}'
         return DataError(message, help=remedy(wanted, column in units))
     years = "is not within the years 1 to 9999"
-    return DataError(f'{value!r} {unit_name(unit)} in column "{column}" {years}')
+    return DataError(f'{brief(value)} {unit_name(unit)} in column "{column}" {years}')
 
 
 def remedy(wanted: pa.DataType, is_time: bool) -> str:

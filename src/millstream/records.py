@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from millstream import types
@@ -17,34 +16,17 @@ from millstream.catalog import Stream
 from millstream.data import column_in_data
 from millstream.errors import DataError
 from millstream.logical.elements import Element
-from millstream.logical.functions import to_string
-from millstream.logical.plan import Field
 from millstream.logical.time import FARTHEST, INFINITY
-from millstream.moments import (
-    from_numbers,
-    from_text,
-    is_numeric_arrow,
-    is_temporal,
-    is_text,
-    misfit,
-    mixes,
-    remedy,
-)
-from millstream.values import out_of_years, to_plain, to_type
+from millstream.physical.arrays import gather
+from millstream.physical.long_texts import cuts, is_wide, narrowed, offsets_of
+from millstream.typed_columns import BadRow as BadRow
+from millstream.typed_columns import note, typed_column
+from millstream.values import to_plain
 
 # INFINITY where time is a TIMESTAMP: the largest that other systems can read.
 LAST_TIMESTAMP = types.LAST_TIMESTAMP
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class BadRow:
-    """A row that cannot be taken in: its number, counted from 1, and why."""
-
-    number: int
-    message: str
-    help: str | None = None
 
 
 @dataclass
@@ -63,8 +45,7 @@ class Records:
         return len(self.start)
 
     def take(self, index: Ints) -> Records:
-        rows = pa.array(index)
-        columns = [column.take(rows) for column in self.columns]
+        columns = [gather(column, index) for column in self.columns]
         weight = None if self.weight is None else self.weight[index]
         number = None if self.number is None else self.number[index]
         return Records(columns, self.start[index], self.end[index], weight, number)
@@ -74,6 +55,34 @@ class Records:
         weight = None if self.weight is None else self.weight[first:stop]
         number = None if self.number is None else self.number[first:stop]
         return Records(columns, self.start[first:stop], self.end[first:stop], weight, number)
+
+    def part(self, first: int, stop: int) -> Records:
+        """As `slice`, with fewer rows where their texts are too long for one array each."""
+        texts = [column for column in self.columns if is_wide(column.type)]
+        if not texts or first >= stop:
+            return self.slice(first, stop)
+        parts = (np.diff(offsets_of(text.slice(first, stop - first))) for text in texts)
+        _, count = next(cuts(np.maximum.reduce(list(parts))))
+        part = self.slice(first, first + count)
+        part.columns = [narrowed(column) for column in part.columns]
+        return part
+
+    def parts(self, rows: int, size: int) -> Iterator[Records]:
+        """The same rows in parts of at most so many rows and bytes; a row that has more bytes
+        stands alone. At least one part."""
+        first = 0
+        while True:
+            part = self.part(first, min(first + rows, len(self)))
+            while len(part) > 1 and part.nbytes > size:
+                part = part.slice(0, len(part) // 2)
+            yield part
+            first += len(part)
+            if first >= len(self):
+                return
+
+    @property
+    def nbytes(self) -> int:
+        return 16 * len(self) + sum(int(column.nbytes) for column in self.columns)
 
     def until(self, instant: int) -> Records:
         """Of records in order of time, those that start by an instant."""
@@ -106,6 +115,10 @@ class Checked:
     def __len__(self) -> int:
         return len(self.records) + len(self.bad)
 
+    @property
+    def nbytes(self) -> int:
+        return self.records.nbytes + sum(len(row.message) for row in self.bad)
+
 
 def records_of(stream: Stream, table: pa.Table) -> Records:
     """All rows of a table, in the stream's order; DataError at the first that cannot be taken."""
@@ -127,8 +140,7 @@ def checked_records(stream: Stream, table: pa.Table) -> tuple[Records, list[BadR
     columns = []
     for field in stream.columns:
         name = column_in_data(table.column_names, field.name, stream.name)
-        columns.append(_typed(stream, field, table.column(name), bad))
-        _check_years(field, columns[-1], bad)
+        columns.append(typed_column(stream, field, table.column(name), bad))
     _check_not_null(stream, columns, bad)
     start, end = intervals(stream, columns, table.num_rows, bad)
     records = Records(columns, start, end)
@@ -139,113 +151,11 @@ def checked_records(stream: Stream, table: pa.Table) -> tuple[Records, list[BadR
     return records, list(bad.values())
 
 
-def check_type(stream: Stream, field: Field, found: pa.DataType) -> None:
-    """DataError where data of an Arrow type is not what a column of the stream may be given."""
-    _typed(stream, field, pa.chunked_array([], found), {})
-
-
-def _note(bad: dict[int, BadRow], index: int, message: str, help: str | None = None) -> None:
-    bad.setdefault(index + 1, BadRow(index + 1, message, help))
-
-
-def _typed(
-    stream: Stream, field: Field, column: pa.ChunkedArray, bad: dict[int, BadRow]
-) -> pa.Array:
-    """The column in the type that the stream declares."""
-    array = pa.concat_arrays(column.chunks or [pa.array([], column.type)])
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
-        array = _whole_microseconds(field, array, bad)
-    if field.type == types.TIMESTAMP and array.type != types.TIMESTAMP:
-        found = _moments(stream, field, array, bad)
-        if found is not None:
-            return found
-    if mixes(array.type, field.type):
-        raise _refused(stream, field, array)
-    try:
-        return to_type(array, field.type)
-    except (ValueError, pa.ArrowException) as error:
-        if not _misfits(field, array, bad):
-            raise DataError(
-                f'{stream.kind} "{stream.name}", column "{field.name}" is not '
-                f"{types.sql_name(field.type)}: {error}"
-            ) from None
-    fits = [number + 1 not in bad for number in range(len(array))]
-    return to_type(pc.if_else(pa.array(fits), array, pa.scalar(None, array.type)), field.type)
-
-
-def _moments(
-    stream: Stream, field: Field, array: pa.Array, bad: dict[int, BadRow]
-) -> pa.Array | None:
-    """Texts, and numbers of a declared unit, as TIMESTAMP; None for other data."""
-    unit = stream.units.get(field.name)
-    if is_text(array.type):
-        found = from_text(array.cast(types.STRING), types.TIMESTAMP, unit)
-    elif is_numeric_arrow(array.type) and unit is not None:
-        found = from_numbers(array, unit)
-    else:
-        return None
-    for index in [] if found.failed is None else np.flatnonzero(found.failed).tolist():
-        value = array[index].as_py()
-        wrong = misfit(value, field.type, field.name, stream.units)
-        told = f'{value!r} in column "{field.name}" is not TIMESTAMP'
-        _note(bad, index, told if wrong is None else wrong.diagnostic.message)
-    return found.values
-
-
-def _refused(stream: Stream, field: Field, array: pa.Array) -> DataError:
-    """A column of numbers for times without a unit, or of times for numbers."""
-    help = None
-    if is_temporal(field.type):
-        help = remedy(field.type, field.name in stream.units)
-    return DataError(
-        f'{stream.kind} "{stream.name}", column "{field.name}" is not '
-        f"{types.sql_name(field.type)}: the data is {array.type}",
-        help=help,
-    )
-
-
-def _misfits(field: Field, array: pa.Array, bad: dict[int, BadRow]) -> bool:
-    """Note the rows whose value does not fit the type, if it is only some of them."""
-    count = len(bad)
-    for index in range(len(array)):
-        try:
-            to_type(array.slice(index, 1), field.type)
-        except (ValueError, pa.ArrowException):
-            value, wanted = array[index].as_py(), types.sql_name(field.type)
-            _note(bad, index, f'{value!r} in column "{field.name}" is not {wanted}')
-    return count < len(bad) < len(array)
-
-
-def _whole_microseconds(field: Field, array: pa.Array, bad: dict[int, BadRow]) -> pa.Array:
-    nanoseconds = array.cast(pa.int64())
-    rest = pc.fill_null(nanoseconds, 0).to_numpy(zero_copy_only=False) % 1000
-    for index in np.flatnonzero(rest).tolist():
-        _note(
-            bad,
-            index,
-            f'the time in column "{field.name}" has nanoseconds that are not whole microseconds',
-            "round it to microseconds first",
-        )
-    return pc.subtract(nanoseconds, pa.array(rest)).cast(array.type)
-
-
-def _check_years(field: Field, column: pa.Array, bad: dict[int, BadRow]) -> None:
-    """Dates and timestamps that nothing can show are none of ours."""
-    for index in out_of_years(column):
-        told = f'a value in column "{field.name}"'
-        if types.is_atomic(field.type):
-            (value,) = to_plain(column.slice(index, 1), field.type)
-            told = f'{to_string(value, field.type)} in column "{field.name}"'
-        _note(bad, index, f"{told} is not within the years 1 to 9999")
-
-
 def _check_not_null(stream: Stream, columns: list[pa.Array], bad: dict[int, BadRow]) -> None:
     for field, column in zip(stream.columns, columns, strict=True):
         if not field.nullable and column.null_count:
             for index in _where(column.is_null()):
-                _note(bad, index, f'column "{field.name}" is NOT NULL')
+                note(bad, index, f'column "{field.name}" is NOT NULL')
 
 
 def intervals(
@@ -258,11 +168,11 @@ def intervals(
     names = [field.name for field in stream.columns]
     starts = columns[names.index(stream.time[0])].cast(pa.int64())
     for index in _where(starts.is_null()):
-        _note(bad, index, f'the time column "{stream.time[0]}" is NULL')
+        note(bad, index, f'the time column "{stream.time[0]}" is NULL')
     start = _numbers(starts, 0)
     for index in np.flatnonzero((start > FARTHEST) | (start < -FARTHEST)).tolist():
         size = "large" if start[index] > 0 else "small"
-        _note(bad, index, f'the time in column "{stream.time[0]}" is too {size}')
+        note(bad, index, f'the time in column "{stream.time[0]}" is too {size}')
     if len(stream.time) == 1:
         return start, np.minimum(start, FARTHEST) + 1
     end = _numbers(columns[names.index(stream.time[1])].cast(pa.int64()), INFINITY)
@@ -270,7 +180,7 @@ def intervals(
         end[end == LAST_TIMESTAMP] = INFINITY
     for index in np.flatnonzero(end <= start).tolist():
         when = "where it begins" if end[index] == start[index] else "before it begins"
-        _note(bad, index, f"the row is valid to {end[index]}, {when}")
+        note(bad, index, f"the row is valid to {end[index]}, {when}")
     return start, end
 
 

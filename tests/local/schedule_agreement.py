@@ -32,6 +32,7 @@ from millstream.optimizer.optimize import optimize
 from millstream.physical.areas.area import Probing
 from millstream.physical.areas.calendar import Closing
 from millstream.physical.batch import NEVER, Batch, Columns
+from millstream.physical.long_texts import ordinary_type
 from millstream.physical.operator import Context, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.join import AreaChoice
 from millstream.values import to_arrow
@@ -250,7 +251,7 @@ class Running:
 
     def take(self, batch: Batch) -> None:
         for array, type in zip(batch.columns, self.plan.types, strict=True):
-            assert array.type == type
+            assert ordinary_type(array.type) == type
             assert len(array) == len(batch)
         rows = plain_rows(batch.columns, self.plan.types, np.arange(len(batch)))
         times = (batch.start.tolist(), batch.end.tolist(), batch.weight.tolist())

@@ -19,6 +19,7 @@ from pyarrow import csv as arrow
 
 from millstream.catalog import Stream
 from millstream.connectors.parts import PART_ROWS, Part, Place, checked, read_text
+from millstream.errors import brief
 from millstream.logical.plan import Field
 from millstream.records import Checked, Ints
 
@@ -54,7 +55,9 @@ def csv_rows(
     invalid: deque[tuple[int, str]] = deque()
 
     def leave_out(row: arrow.InvalidRow) -> str:
-        why = f"expected {row.expected_columns} values, found {row.actual_columns}: {row.text!r}"
+        why = (
+            f"expected {row.expected_columns} values, found {row.actual_columns}: {brief(row.text)}"
+        )
         invalid.append((before + row.number, why))
         return "skip"
 

@@ -18,6 +18,7 @@ from pyarrow import json as arrow
 
 from millstream.catalog import Stream
 from millstream.connectors.parts import Part, Place, checked
+from millstream.errors import brief
 from millstream.local.intake import Unreadable, typed_rows
 from millstream.logical.plan import Field
 from millstream.moments import TimeUnits, from_text
@@ -141,8 +142,7 @@ def _row(line: bytes, keys: Keys, constants: Mapping[str, Any]) -> dict[str, Any
 
 
 def _shown(line: bytes) -> str:
-    text = line.strip().decode(errors="replace")
-    return repr(text if len(text) <= 80 else f"{text[:80]}…")
+    return brief(line.strip().decode(errors="replace"))
 
 
 def _read_texts(rows: list[dict[str, Any] | Unreadable], field: Field, unit: int | None) -> None:

@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 from millstream.catalog import Stream
 from millstream.connectors.parts import PART_ROWS, Part, Place, checked
 from millstream.errors import DataError
-from millstream.records import Checked, check_type
+from millstream.records import Checked
+from millstream.typed_columns import check_type
 from millstream.types import sql_name
 
 BUFFER_BYTES = 1 << 16  # so that of a column only this much of the file is in memory
+PART_BYTES = 1 << 26  # that are typed at once, about
 
 
 def opened(source: Any) -> pq.ParquetFile:
@@ -38,10 +40,17 @@ def parquet_rows(
                 help=error.diagnostic.help,
             ) from None
     row = 1
-    for batch in file.iter_batches(PART_ROWS, columns=list(names), use_threads=False):
+    for batch in file.iter_batches(_part_rows(file), columns=list(names), use_threads=False):
         table = pa.Table.from_batches([batch]).select(list(names))
         lines = np.arange(row, row + table.num_rows)
         row += table.num_rows
         yield checked(
             stream, Part(table.rename_columns([field.name for field in fields]), lines), place
         )
+
+
+def _part_rows(file: pq.ParquetFile) -> int:
+    """As many rows as are typed at once, fewer where rows are long."""
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    longest = max((g.total_byte_size / g.num_rows for g in groups if g.num_rows), default=1.0)
+    return max(1, min(PART_ROWS, int(PART_BYTES / max(longest, 1.0))))

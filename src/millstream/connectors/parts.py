@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Stream
-from millstream.errors import DataError
+from millstream.errors import DataError, brief
 from millstream.local.intake import typed_table
 from millstream.logical.plan import Field
 from millstream.moments import TimeUnits, from_text
@@ -85,7 +85,7 @@ def read_text(fields: Sequence[Field], part: Part, units: TimeUnits) -> Part:
         found = from_text(texts, column.type, units.get(column.name))
         failed = [] if found.failed is None else np.flatnonzero(found.failed).tolist()
         for row in failed:
-            what = f'{texts[row].as_py()!r} in column "{column.name}"'
+            what = f'{brief(texts[row].as_py())} in column "{column.name}"'
             bad.setdefault(int(part.lines[row]), f"{what} is not {sql_name(column.type)}")
         columns.append(found.values)
     table = pa.table(columns, names=[column.name for column in fields])

@@ -8,6 +8,7 @@ an INT 7 another value than a BIGINT 7.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from millstream.physical.arrays import int64
 from millstream.physical.batch import Ints
 from millstream.physical.kernels.hashing import hash_strings, mix_words
 from millstream.physical.keys import decimal_words, fields_of, float_words
+from millstream.physical.long_texts import is_text, offsets_of
 
 Hashes = NDArray[np.uint64]
 
@@ -45,15 +47,14 @@ def _words(array: pa.Array) -> Iterator[Ints]:
             yield from _words(field)
     elif pa.types.is_list(type):
         yield np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
-    elif pa.types.is_string(type) or pa.types.is_binary(type):
+    elif is_text(type):
         yield hash_strings(*_bytes(array))
     elif not pa.types.is_null(type):
         yield int64(array)
 
 
-def _bytes(array: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.bool_]]:
-    _, offsets, data = array.buffers()
-    places = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
+def _bytes(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.bool_]]:
+    places, data = offsets_of(array), array.buffers()[2]
     held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     return places, held, valid

@@ -21,6 +21,7 @@ from millstream.physical.instants import up
 from millstream.physical.kernels.looks import least
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.keys import KeySpace
+from millstream.physical.long_texts import ordinary
 from millstream.physical.ordering import order_words
 from millstream.physical.pieces import check_pieces
 from millstream.physical.sweep import Sweep
@@ -137,7 +138,8 @@ def _table(
     schema: Schema, columns: Columns, more: Sequence[pa.Array] = (), names: Sequence[str] = ()
 ) -> pa.Table:
     """The columns of a plan, and more of them."""
-    return pa.Table.from_arrays([*columns, *more], [*(field.name for field in schema), *names])
+    shown = [ordinary(column) for column in columns]
+    return pa.Table.from_arrays([*shown, *more], [*(field.name for field in schema), *names])
 
 
 def _times(domain: TimeDomain, instants: Ints) -> pa.Array:

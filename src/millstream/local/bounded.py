@@ -46,10 +46,10 @@ class Feed:
 
     def batch(self, rows: int) -> tuple[Records, int, int]:
         """The next rows, the number of the first of them, and the frontier after them."""
-        first, stop = self.read, min(self.read + rows, len(self.records))
-        self.read = stop
-        frontier = int(self.records.start[stop - 1])
-        return self.records.slice(first, stop), first, frontier
+        first = self.read
+        part = self.records.part(first, min(first + rows, len(self.records)))
+        self.read = first + len(part)
+        return part, first, int(part.start[-1])
 
 
 def feed_batches(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from millstream.local.tally import Tally
 from millstream.logical.time import INFINITY
-from millstream.physical.batch import NEVER, Batch, State, merged
+from millstream.physical.batch import NEVER, Batch, State, merged, pieces
+from millstream.physical.long_texts import is_text
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.source import Source
 
@@ -37,6 +38,10 @@ class Vertex:
     rows_in: int = 0
     rows_out: int = 0
     seconds: float = 0.0
+    texts: list[int] = field(init=False)  # which of the columns of its output are text
+
+    def __post_init__(self) -> None:
+        self.texts = [place for place, type in enumerate(self.node.types) if is_text(type)]
 
 
 class Graph:
@@ -77,7 +82,7 @@ class Graph:
         vertex.seconds += perf_counter() - began
         vertex.batches += 1
         vertex.rows_in += len(batch.start)
-        if len(given) == 1:
+        if len(given) == 1 and not (vertex.texts and vertex.consumers):
             self._pass_on(vertex, given[0])
         elif given:
             self._give(vertex, given)
@@ -88,6 +93,8 @@ class Graph:
                     self._give(other, given)
 
     def _give(self, vertex: Vertex, given: Sequence[Batch]) -> None:
+        if vertex.texts and vertex.consumers:
+            given = [piece for batch in given for piece in pieces(batch, vertex.texts)]
         *others, last = given
         for out in others:  # only the last one says how far the output has come
             self._pass_on(vertex, out.up_to(vertex.frontier))

@@ -16,7 +16,12 @@ from millstream.checkpoint.spool import Spool
 from millstream.local.intake import joined, nothing, typed_rows
 from millstream.records import BadRow, Checked, Records
 
-CAPACITY = 1_000_000  # rows that wait in a queue before those who push must wait
+# What may wait in a queue before those who push must wait. A heartbeat counts as a row.
+CAPACITY = 1_000_000  # rows
+CAPACITY_BYTES = 1 << 28
+
+BATCH_BYTES = 1 << 27  # what a query takes from a queue at once, about
+LIST_ROWS = 16_384  # that are typed together
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,32 @@ class End:
 
 
 Entry: TypeAlias = "Checked | Beat | End | list[Any]"  # a list: rows that are not typed yet
+
+
+@dataclass
+class Queued:
+    """An entry of a queue, and what it counts for."""
+
+    entry: Entry
+    rows: int = 0
+    nbytes: int = 0
+
+    @property
+    def load(self) -> int:
+        """In rows; what is none counts as one."""
+        return self.rows or 1
+
+    @staticmethod
+    def of(entry: Checked | Beat | End) -> Queued:
+        if isinstance(entry, Checked):
+            return Queued(entry, len(entry), entry.nbytes)
+        return Queued(entry)
+
+
+def row_bytes(row: object) -> int:
+    """About how much memory the texts of a row take that is not typed yet."""
+    values = row.values() if isinstance(row, dict) else row if isinstance(row, tuple | list) else ()
+    return sum(len(value) for value in values if isinstance(value, str | bytes))
 
 
 @dataclass
@@ -73,10 +104,12 @@ class Inlet:
 
     def __init__(self, stream: Stream, inbox: Inbox, capacity: int = CAPACITY) -> None:
         self.stream = stream
-        self.queued = 0
+        self.queued = 0  # rows
+        self._load = 0  # rows and heartbeats
+        self._bytes = 0
         self._inbox = inbox
         self._capacity = capacity
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[Queued] = deque()
         self._nothing = nothing(stream)
         self.closed = False
 
@@ -103,33 +136,51 @@ class Inlet:
 
     def _put(self, entry: Checked | Beat | End) -> None:
         """The caller holds the lock."""
-        self._entries.append(entry)
-        self.queued += len(entry) if isinstance(entry, Checked) else 0
+        last = self._entries[-1].entry if self._entries else None
+        if isinstance(entry, Beat) and isinstance(last, Beat):
+            self._entries[-1].entry = Beat(max(last.frontier, entry.frontier))
+        else:
+            self._append(Queued.of(entry))
         self.closed = self.closed or isinstance(entry, End)
         self._inbox.work.notify()
 
+    def _append(self, queued: Queued) -> None:
+        self._entries.append(queued)
+        self.queued += queued.rows
+        self._load += queued.load
+        self._bytes += queued.nbytes
+
     def offer_row(self, row: object) -> bool:
         """Put a row that is not typed yet at the end: many of them are typed together."""
+        size = row_bytes(row)
         with self._inbox.lock:
             if not self._has_room():
                 return False
             last = self._entries[-1] if self._entries else None
-            if isinstance(last, list):
-                last.append(row)
+            if last is None or not isinstance(last.entry, list) or _is_full(last):
+                self._append(Queued([row], 1, size))
             else:
-                self._entries.append([row])
-            self.queued += 1
+                last.entry.append(row)
+                last.rows += 1
+                last.nbytes += size
+                self.queued += 1
+                self._load += 1
+                self._bytes += size
             self._inbox.work.notify()
         return True
 
     def _has_room(self) -> bool:
         """Wait for room; False if nobody reads any more. The query itself never waits, as it alone
         makes room; nor does anyone before it has begun."""
-        while self.queued >= self._capacity and not self.closed:
+        while self._is_full and not self.closed:
             if self._inbox.owner in (threading.current_thread(), None):
                 break
             self._inbox.room.wait()
         return not self.closed
+
+    @property
+    def _is_full(self) -> bool:
+        return self._load >= self._capacity or self._bytes >= CAPACITY_BYTES
 
     def close(self) -> None:
         """Take nothing more; what is queued stays. The caller holds the lock."""
@@ -142,7 +193,7 @@ class Inlet:
         """After it was closed: wait for those who are in the midst of an offer."""
 
     def take(self, limit: int) -> Arrival:
-        """What has arrived, up to about a limit of rows."""
+        """What has arrived, up to about a limit of rows, and of bytes."""
         with self._inbox.lock:
             entries = self._popped(limit)
             self._inbox.room.notify_all()
@@ -169,15 +220,23 @@ class Inlet:
 
     def _popped(self, limit: int) -> list[Entry]:
         entries: list[Entry] = []
-        rows = 0
-        while self._entries and rows < limit:
-            size = len(self._entries[0]) if isinstance(self._entries[0], list | Checked) else 0
-            if entries and rows + size > limit:
+        rows = size = 0
+        while self._entries and rows < limit and size < BATCH_BYTES:
+            first = self._entries[0]
+            if entries and (rows + first.rows > limit or size + first.nbytes > BATCH_BYTES):
                 break
-            entries.append(self._entries.popleft())
-            rows += size
+            self._entries.popleft()
+            entries.append(first.entry)
+            rows += first.rows
+            size += first.nbytes
+            self._load -= first.load
         self.queued -= rows
+        self._bytes -= size
         return entries
+
+
+def _is_full(queued: Queued) -> bool:
+    return queued.rows >= LIST_ROWS or queued.nbytes >= BATCH_BYTES
 
 
 class SpooledInlet(Inlet):

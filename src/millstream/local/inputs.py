@@ -251,9 +251,10 @@ class BoundedInput(Input):
         return 0 if self._closed else len(self._records) - self._read
 
     def take(self, limit: int = BATCH_ROWS) -> Arrival:
-        first, self._read = self._read, min(self._read + limit, len(self._records))
-        end = End() if self._read == len(self._records) else None
-        return Arrival(self._records.slice(first, self._read), end=end)
+        stop = min(self._read + limit, len(self._records))
+        part = self._records.part(self._read, stop)
+        self._read += len(part)
+        return Arrival(part, end=End() if self._read == len(self._records) else None)
 
     def timed(self, records: Records, now: int) -> Records:
         return records

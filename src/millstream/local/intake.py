@@ -14,6 +14,7 @@ from millstream.catalog import Stream
 from millstream.data import column_in_data, table_of
 from millstream.errors import DataError, one_of
 from millstream.local.plain_rows import PlainRows
+from millstream.physical.arrays import concat
 from millstream.records import BadRow, Checked, Records, checked_records, in_whole, records_of
 
 
@@ -166,7 +167,7 @@ def joined(parts: Sequence[Records]) -> Records:
     weights = [part.weight for part in full if part.weight is not None]
     numbers = [part.number for part in full if part.number is not None]
     return Records(
-        [pa.concat_arrays([part.columns[i] for part in full]) for i in range(width)],
+        [concat([part.columns[i] for part in full]) for i in range(width)],
         np.concatenate([part.start for part in full]),
         np.concatenate([part.end for part in full]),
         np.concatenate(weights) if weights else None,

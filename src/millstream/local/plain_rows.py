@@ -94,7 +94,8 @@ class PlainColumn:
         try:
             if found == self._exact:
                 return of_view(np.array(values, self._dtype), self._type)
-            return pa.array(values, self._type) if found <= self._allowed else None
+            array = pa.array(values, self._type) if found <= self._allowed else None
+            return array if isinstance(array, pa.Array) else None  # chunks where they are long
         except (pa.ArrowException, OverflowError, ValueError):
             return None
 

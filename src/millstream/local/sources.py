@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.catalog import Stream
 from millstream.checkpoint.spool import Spool
-from millstream.errors import DataError, QueryError
+from millstream.errors import DataError, QueryError, brief
 from millstream.instants import chronon
 from millstream.local.graph import Graph
 from millstream.local.inbox import CAPACITY, Beat, End, Inbox, Inlet, SpooledInlet
@@ -24,7 +24,9 @@ from millstream.types import TIMESTAMP
 
 _END = object()
 
-SLICE_ROWS = 65_536  # larger batches are cut, so that queues stay short
+# Larger batches are cut, so that queues stay short.
+SLICE_ROWS = 65_536
+SLICE_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,13 @@ class Audience:
     def tell_rows(self, data: object) -> tuple[int, bool]:
         """Hand on many rows: how many can be taken in, and whether anyone did."""
         records, bad = typed(self.stream, data)
-        if len(records) <= SLICE_ROWS:
+        if len(records) <= SLICE_ROWS and records.nbytes <= SLICE_BYTES:
             return len(records), self.tell(Checked(records, bad)) or not len(records) + len(bad)
+        taken = True
         ordered = records.in_order()  # so that no part is late because of another
-        taken = self.tell(Checked(ordered.slice(0, SLICE_ROWS), bad))
-        for first in range(SLICE_ROWS, len(records), SLICE_ROWS):
-            part = ordered.slice(first, min(first + SLICE_ROWS, len(records)))
-            taken = self.tell(Checked(part)) and taken
+        for part in ordered.parts(SLICE_ROWS, SLICE_BYTES):
+            taken = self.tell(Checked(part, bad)) and taken
+            bad = []
         return len(records), taken
 
     def tell_row(self, row: object) -> bool:
@@ -290,7 +292,7 @@ class Reader:
             try:
                 item = self._decode(item)
             except Exception as error:
-                item = Unreadable(f"{item!r} cannot be decoded: {error}")
+                item = Unreadable(f"{brief(item)} cannot be decoded: {error}")
         if is_table(item):
             _, taken = self._audience.tell_rows(item)
             return taken

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from millstream.physical.kernels.gathering import pick, pick_bits
+from millstream.physical.long_texts import is_text, joined_texts, taken_texts
 from millstream.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
 # The types whose values are 4 or 8 bytes in one buffer, by id, and integers of their width.
@@ -91,6 +92,8 @@ def gather(array: pa.Array, index: NDArray[np.int64] | None) -> pa.Array:
     if index is None:
         return array
     if not is_plain(array.type):
+        if is_text(array.type):
+            return taken_texts(array, of_int64(index))
         return array.take(of_int64(index))
     bitmap = None
     if array.null_count:
@@ -109,7 +112,10 @@ def no_values(type: pa.DataType) -> pa.Array:
 
 
 def concat(arrays: Sequence[pa.Array]) -> pa.Array:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+    """Arrays of one type one after the other; a column of text may become wide."""
+    if len(arrays) == 1:
+        return arrays[0]
+    return joined_texts(arrays) if is_text(arrays[0].type) else pa.concat_arrays(arrays)
 
 
 def single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -119,4 +125,4 @@ def single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     chunks = column.chunks
     if len(chunks) == 1:
         return chunks[0]
-    return pa.concat_arrays(chunks or [no_values(column.type)])
+    return concat(chunks or [no_values(column.type)])

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from millstream.physical import long_texts
 from millstream.physical.arrays import concat, gather, no_values, room_for
 from millstream.physical.kernels.gathering import pick_both
 from millstream.physical.kernels.looks import all_ones
@@ -63,6 +64,20 @@ class Gatherable(Protocol):
     def take(self, index: Ints) -> pa.Array: ...
 
 
+def long_sizes(source: Gatherable | pa.Array, index: Ints) -> Ints | None:
+    """The bytes of each of these texts, if together they may be too long for one array."""
+    if not isinstance(source, pa.Array):
+        sizes = getattr(source, "long_sizes", None)
+        return None if sizes is None else sizes(index)
+    data = source.buffers()[2]
+    if data is None or data.size * len(index) <= long_texts.MOST_BYTES:
+        return None
+    sizes = np.diff(long_texts.offsets_of(source)).astype(np.int64)
+    if int(sizes.max(initial=0)) * len(index) <= long_texts.MOST_BYTES:
+        return None
+    return sizes[index]
+
+
 class LazyColumn:
     """Rows `index` of a source; all of them, in order, where there is no index."""
 
@@ -83,6 +98,23 @@ class LazyColumn:
                 self._array = self.source.take(self.index)
             self.source, self.index = self._array, None  # the other rows are let go
         return self._array
+
+    @property
+    def long_sizes(self) -> Ints | None:
+        """The bytes of each text of the column, where it is wide or may become so."""
+        if self._array is None:
+            assert self.index is not None
+            return long_sizes(self.source, self.index)
+        if not long_texts.is_wide(self._array.type):
+            return None
+        return np.diff(long_texts.offsets_of(self._array))
+
+    def part(self, first: int, stop: int) -> LazyColumn:
+        """Some rows in a row, as few as one array that is not wide holds if they are texts."""
+        if self._array is None:
+            assert self.index is not None
+            return LazyColumn(self.source, self.index[first:stop])
+        return LazyColumn(long_texts.narrowed(self._array.slice(first, stop - first)))
 
     def head(self, count: int) -> LazyColumn:
         """The first rows, without a copy."""
@@ -228,6 +260,23 @@ class Batch:
         if frontier == self.frontier:
             return self
         return Batch(self.columns, self.start, self.end, self.weight, frontier)
+
+
+def pieces(batch: Batch, texts: Sequence[int]) -> list[Batch]:
+    """The same elements in batches of which no column need be wide; `texts` are the columns of
+    text. Only the last one has the frontier."""
+    found = (batch.columns.lazy[position].long_sizes for position in texts)
+    sizes = [each for each in found if each is not None]
+    if not sizes:
+        return [batch]
+    parts = [_part(batch, *cut) for cut in long_texts.cuts(np.maximum.reduce(sizes))]
+    return [*parts[:-1], parts[-1].up_to(batch.frontier)]
+
+
+def _part(batch: Batch, first: int, stop: int) -> Batch:
+    columns = Columns([column.part(first, stop) for column in batch.columns.lazy])
+    place = slice(first, stop)
+    return Batch(columns, batch.start[place], batch.end[place], batch.weight[place], NEVER)
 
 
 def merged(batches: Sequence[Batch]) -> Batch:

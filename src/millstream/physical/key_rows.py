@@ -21,6 +21,9 @@ class KeyColumn:
     def take(self, index: Ints) -> pa.Array:
         return self._keys.column(self._number, index)
 
+    def long_sizes(self, index: Ints) -> Ints | None:
+        return self._keys.long_sizes(self._number, index)
+
 
 class KeyRows:
     """As a `RowStore`, whose slots are the codes of keys. Nested values, which are taken apart in

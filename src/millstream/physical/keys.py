@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from millstream.physical import long_texts
 from millstream.physical.arrays import int64, is_plain, larger, of_view, validity, view
 from millstream.physical.batch import Ints, Mask, State, zeros
 from millstream.physical.kernels.interning import (
@@ -24,6 +25,7 @@ from millstream.physical.kernels.interning import (
     keep_words,
     unify_doubles,
 )
+from millstream.physical.long_texts import ordinary_type
 from millstream.physical.pool import StringPool, power_of_two
 
 
@@ -31,7 +33,7 @@ class Words:
     """How the values of one type become words."""
 
     def __init__(self, type: pa.DataType) -> None:
-        self.type = type
+        self.type = type = ordinary_type(type)
         self.pool: StringPool | None = None
         self.parts: list[Words] = []
         if pa.types.is_struct(type):
@@ -108,10 +110,9 @@ class Words:
         """The new codes of some lists, when all others are dropped and the strings of these too."""
         assert self.pool is not None
         (part,) = self.parts
-        _, offsets, data = self.pool.decode(codes, pa.binary()).buffers()
-        words = np.frombuffer(data, np.int64).reshape(-1, part.width + 1).T.copy()
+        ends, data = self.pool.strings(codes)
+        words = data.view(np.int64).reshape(-1, part.width + 1).T.copy()
         part.keep(words)
-        ends = np.frombuffer(offsets, np.int32, len(codes) + 1).astype(np.int64)
         told = np.ascontiguousarray(words.T).view(np.uint8).ravel()
         self.pool = StringPool()
         return self.pool.encode_bytes(ends, told, np.zeros(len(codes), np.int64))
@@ -166,10 +167,10 @@ class KeySpace:
     """
 
     def __init__(self, types: Sequence[pa.DataType], unknown: Collection[int] = ()) -> None:
-        self.types = tuple(types)
+        self.types = tuple(map(ordinary_type, types))
         self._unknown = frozenset(unknown)
         self.count = 0
-        self._words = [Words(type) for type in types]
+        self._words = [Words(type) for type in self.types]
         self._has_pools = any(True for words in self._words for _ in words.pools())
         self._tells_null = [False] * len(types)
         self._keys = np.zeros((sum(w.width for w in self._words), 64), np.int64)
@@ -282,6 +283,14 @@ class KeySpace:
             floating = pa.types.is_floating(type)
             values = values.view(np.float64).astype(np.float32) if floating else values.astype("i4")
         return of_view(values, type, valid)
+
+    def long_sizes(self, number: int, codes: Ints) -> Ints | None:
+        """The bytes of a column of texts, if they may be too long for one array."""
+        pool = self._words[number].pool
+        if pool is None or len(codes) * pool.longest <= long_texts.MOST_BYTES:
+            return None
+        before = zip(self._words[:number], self._tells_null[:number], strict=True)
+        return pool.long_sizes(self._keys[sum(w.width + t for w, t in before), codes])
 
     # --- forgetting ------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from millstream.physical.arrays import int64, is_plain, validity, view
 from millstream.physical.batch import Batch, Ints, are_ones
 from millstream.physical.kernels.looks import climbs
+from millstream.physical.long_texts import is_text
 from millstream.values import order_key, to_plain
 
 
@@ -26,7 +27,7 @@ def order_words(array: pa.Array) -> Iterator[Ints]:
         yield int64(array)
     elif pa.types.is_null(type):
         yield np.zeros(len(array), np.int64)
-    elif pa.types.is_string(type) or pa.types.is_binary(type) or pa.types.is_decimal(type):
+    elif is_text(type) or pa.types.is_decimal(type):
         yield _ranks(array)
     else:
         keys = [order_key(value) for value in to_plain(array, type)]

@@ -51,6 +51,10 @@ class ColumnStore:
         valid = None if self.valid is None else self.valid[index]
         return self._decoded(self.values[index], valid)
 
+    def long_sizes(self, index: Ints) -> Ints | None:
+        """The bytes of texts, if they may be too long for one array."""
+        return None
+
     def move(self, old: Ints, capacity: int) -> None:
         """Slot i was old[i]; there is room for `capacity` slots."""
         values = self._room(capacity)
@@ -114,6 +118,9 @@ class StringStore(ColumnStore):
 
     def _decoded(self, values: np.ndarray, valid: np.ndarray | None) -> pa.Array:
         return self.pool.decode(values, self.type)
+
+    def long_sizes(self, index: Ints) -> Ints | None:
+        return self.pool.long_sizes(self.values[index])
 
     @property
     def is_stale(self) -> bool:

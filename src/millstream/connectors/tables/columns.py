@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream import types
 from millstream.catalog import Table
-from millstream.errors import DataError, one_of
+from millstream.errors import DataError, brief, one_of
 from millstream.logical.plan import Field
 from millstream.records import checked_records
 from millstream.types import sql_name
@@ -65,7 +65,7 @@ class Origin:
 
     def wrong_value(self, field: Field, value: object) -> DataError:
         return self.error(
-            f'{value!r} in column "{field.name}" of {self.name} is not {sql_name(field.type)}'
+            f'{brief(value)} in column "{field.name}" of {self.name} is not {sql_name(field.type)}'
         )
 
     def converted(self, field: Field, found: _Values, convert: _Conversion) -> pa.Array:

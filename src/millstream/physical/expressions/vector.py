@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.physical.long_texts import offsets_of
 from millstream.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -52,10 +53,10 @@ def numbers(values: pa.Array | pa.Scalar) -> Numbers:
 
 def text_bytes(values: pa.Array) -> npt.NDArray[np.int8]:
     """The bytes of all texts one after the other, and perhaps some that lie under a NULL."""
-    _, offsets, data = values.buffers()
+    data = values.buffers()[2]
     if data is None or not len(values):
         return np.zeros(0, np.int8)
-    ends = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4)
+    ends = offsets_of(values)
     return np.frombuffer(data, np.int8)[ends[0] : ends[-1]]
 
 

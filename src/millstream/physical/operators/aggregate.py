@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-import pyarrow as pa
 
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Named, Schema
 from millstream.logical.time import INFINITY
 from millstream.physical.accumulators import Answer
-from millstream.physical.arrays import gather, larger
+from millstream.physical.arrays import concat, gather, larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State, ones
 from millstream.physical.calls import Calls, empty_value
 from millstream.physical.evaluation import Evaluation
@@ -223,7 +222,7 @@ class AggregateOperator(Operator):
         changed, both = had_row != has_row, had_row & has_row
         columns = []  # the rows after each step, then those that the groups had
         for answer, stored in zip(answers, self._answer.rows(groups), strict=True):
-            column = pa.concat_arrays([answer.values, stored])
+            column = concat([answer.values, stored])
             changed |= both & differs(column, slice(len(codes)), before)
             columns.append(column)
         final = last if len(last) < len(codes) else None
@@ -245,7 +244,7 @@ class AggregateOperator(Operator):
         length, times = len(steps), steps.step_time
         first = np.zeros(1, np.int64)
         columns = [
-            pa.concat_arrays([store.take(first), answer.values])
+            concat([store.take(first), answer.values])
             if answer.with_first is None
             else answer.with_first
             for answer, store in zip(answers, self._answer.columns, strict=True)

@@ -23,7 +23,16 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Expression, conjuncts
 from millstream.logical.plan import JoinKind, Schema
-from millstream.physical.batch import Batch, Columns, Gatherable, Ints, LazyColumn, Mask, State
+from millstream.physical.batch import (
+    Batch,
+    Columns,
+    Gatherable,
+    Ints,
+    LazyColumn,
+    Mask,
+    State,
+    long_sizes,
+)
 from millstream.physical.evaluation import Condition, Evaluation
 from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
@@ -200,7 +209,13 @@ class _Padded:
     def take(self, index: Ints) -> pa.Array:
         there = index >= 0
         places = np.cumsum(there) - 1
-        return self._column.take(index[there]).take(pa.array(places, mask=~there))
+        found = self._column.take(index[there])
+        if len(places) == len(found):
+            return found
+        return found.take(pa.array(places, mask=~there))
+
+    def long_sizes(self, index: Ints) -> Ints | None:
+        return long_sizes(self._column, np.maximum(index, 0))
 
 
 def _without(batch: Batch, pairs: Sequence[Pairs]) -> Mask:
