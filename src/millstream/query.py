@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,7 @@ class Query:
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[tuple[object, ...], str]] = []
         self._told_errors = 0  # how many were warned of
+        self._refused: list[tuple[Row, str]] = []  # of the answer, by its sink
 
     @property
     def name(self) -> str:
@@ -192,13 +194,21 @@ class Query:
         from millstream.local.starting import sink_context
 
         form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
-        return opened(self.sink, sink_context(self._session, self, form.arrow_schema))
+        context = sink_context(self._session, self, form.arrow_schema)
+        return opened(self.sink, replace(context, refuse=self._refuse))
+
+    def _refuse(self, row: Row, message: str) -> None:
+        self._refused.append((row, message))
 
     def _deliver(self, open_sink: Callable[[], Sink]) -> pa.Table:
         from millstream.local.delivery import AnswerForm, deliver_all
 
         form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
-        return deliver_all(self.name, form, open_sink, self._answer)
+        answer = deliver_all(self.name, form, open_sink, self._answer)
+        refused, self._refused = self._refused, []
+        if refused:
+            self._note_errors([*self.errors, *refused])
+        return answer
 
     def _answer(self) -> pa.Table:
         self._warn_if_time_never_begins()

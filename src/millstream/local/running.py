@@ -21,6 +21,7 @@ from millstream.local.inputs import BoundedInput, Input, Origin, QueuedInput, is
 from millstream.local.kept import Kept, still_open
 from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
 from millstream.local.position import Position
+from millstream.local.sinks import Refuse
 from millstream.local.sinks import Sink as OpenedSink
 from millstream.local.sources import Reader
 from millstream.local.tables import HeldTable
@@ -44,7 +45,8 @@ _PARTING = 0.1  # seconds in which sources may end in good order when a query st
 
 
 OpenGraph: TypeAlias = Callable[[PhysicalPlan, Context, Sink], Graph]
-OpenSink: TypeAlias = Callable[[pa.Schema, int], OpenedSink]  # the schema, and the next batch
+# The schema, the next batch, and where rows go that it cannot hold.
+OpenSink: TypeAlias = Callable[[pa.Schema, int, Refuse], OpenedSink]
 
 
 class Running:
@@ -102,7 +104,8 @@ class Running:
         )  # fmt: skip
         try:
             graph.follow(Position(inputs, delivery))
-            delivery.sink = open_sink(self._form.arrow_schema, delivery.batches)
+            refuse = self._worker.refuse
+            delivery.sink = open_sink(self._form.arrow_schema, delivery.batches, refuse)
             self._worker.begin()
         except BaseException:
             self._worker.part()

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from millstream.catalog import Connector
-from millstream.errors import QueryError, did_you_mean, listed
+from millstream.errors import QueryError, brief, did_you_mean, listed
 from millstream.instants import Instant
 from millstream.masking import note_options
 from millstream.names import Name
@@ -37,6 +37,13 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+Refuse: TypeAlias = Callable[[tuple[object, ...], str], None]
+
+
+def _fail(row: tuple[object, ...], message: str) -> None:
+    raise QueryError(f"{message} in {brief(row)}")
+
+
 @dataclass(frozen=True)
 class SinkContext:
     """What a sink is told when its query starts.
@@ -44,7 +51,8 @@ class SinkContext:
     `schema` is that of all its tables. `token` tells whose batches they are: it is the same
     whenever a query goes on from its checkpoint, and never that of another run. `next_batch` is the
     number that comes first: that batch alone may have been given before. `spark` is there on the
-    Spark engine."""
+    Spark engine. `refuse` takes a row that the sink cannot hold, and why: it goes to the errors of
+    the query."""
 
     query: str
     schema: pa.Schema
@@ -52,6 +60,7 @@ class SinkContext:
     token: str
     next_batch: int = 0
     spark: SparkSession | None = None
+    refuse: Refuse = _fail
 
 
 class Noop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from millstream.errors import MillstreamError, QueryError
 from millstream.local.graph import Graph
 from millstream.local.inputs import Origin
 from millstream.local.running import OpenGraph, OpenSink, Running
-from millstream.local.sinks import Sink, SinkContext, is_kept, opened
+from millstream.local.sinks import Refuse, Sink, SinkContext, is_kept, opened
 from millstream.local.sources import Feed
 from millstream.local.tables import HeldTable
 from millstream.logical.plan import PartitionedWindow, Plan, Source
@@ -106,8 +107,9 @@ def _check_partitions(query: Query) -> None:
 def _sink_opener(session: Session, query: Query, sink: object, checkpoint: str | None) -> OpenSink:
     """Opens the sink once it is known where the query goes on."""
 
-    def open_sink(schema: pa.Schema, next_batch: int) -> Sink:
-        return opened(sink, sink_context(session, query, schema, checkpoint, next_batch))
+    def open_sink(schema: pa.Schema, next_batch: int, refuse: Refuse) -> Sink:
+        context = sink_context(session, query, schema, checkpoint, next_batch)
+        return opened(sink, replace(context, refuse=refuse))
 
     return open_sink
 

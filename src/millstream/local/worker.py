@@ -24,6 +24,7 @@ from millstream.local.outputs import ErrorOutput, ErrorRow, LateOutput
 from millstream.local.silence import Silence
 from millstream.local.tables import TableInput
 from millstream.local.tally import Tally
+from millstream.logical.elements import Row
 from millstream.physical.batch import NEVER, Batch
 from millstream.records import Records
 
@@ -304,6 +305,12 @@ class Worker:
                 self._fail(_error(self.errors.kept[-1]))
                 return records.slice(0, min(row.number - 1, len(records)))
         return records
+
+    def refuse(self, row: Row, message: str) -> None:
+        """A row of the answer that the sink cannot hold."""
+        before = self.errors.count
+        self.errors.add(message, row=row)
+        self._check_errors(before)
 
     def _source_failed(self, input: Input, failure: Exception) -> None:
         """All that was accepted before is answered, then the query ends."""

@@ -307,3 +307,62 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
         'error: sink "postgres" needs the package "psycopg"\n'
         "help: pip install 'millstream[postgres]'"
     )
+
+
+# --- texts that PostgreSQL cannot hold ------------------------------------------------------------
+
+TEXTS = ["plain", "a\0b", "\\u0000", None, "\0"]
+LISTED = [["x"], ["a\0b"], ["\\u0000"], None, ["\\", "\0"]]
+UNFIT = 'the text in column "s" has a NUL character, which PostgreSQL cannot hold'
+
+
+def texts_session(**options: Any) -> ms.Session:
+    session = ms.Session("local", **options)
+    rows = [
+        {"t": i, "s": s, "l": ["x"] if i == 1 else listed}
+        for i, (s, listed) in enumerate(zip(TEXTS, LISTED, strict=True))
+    ]
+    session.stream("S", rows, time="t")
+    return session
+
+
+def test_texts_with_nul_are_refused_one_by_one(url: str, database: Any, tmp_path: Path) -> None:
+    query = texts_session().sql("SELECT t, s, l FROM S")
+    sink = ms.sink("postgres", url=url, table="answers")
+    running = query.start(sink, checkpoint=str(tmp_path))
+    running.wait()
+    found = database.execute("SELECT s, l FROM answers ORDER BY t").fetchall()
+    assert found == [("plain", ["x"]), ("\\u0000", ["\\u0000"]), (None, None)]
+    assert [(row.message, (row.row or ())[0]) for row in running.errors] == [(UNFIT, 1), (UNFIT, 4)]
+    alone = texts_session().sql("SELECT t, l FROM S WHERE t = 4")
+    failed = alone.start(ms.sink("postgres", url=url, table="lists"))
+    failed.wait()
+    assert [row.message for row in failed.errors] == [UNFIT.replace('"s"', '"l"')]
+
+
+def test_texts_with_nul_in_a_whole_run_and_where_errors_stop(url: str, database: Any) -> None:
+    text = f"INSERT INTO postgres(url => '{url}', table => 'answers') SELECT t, s FROM S"
+    query = texts_session().sql(text)
+    with pytest.warns(ms.MillstreamWarning, match="has a NUL character"):
+        assert query.run().num_rows == 5
+    assert database.execute("SELECT COUNT(*) FROM answers").fetchall() == [(3,)]
+    assert [message for _, message in query.errors] == [UNFIT, UNFIT]
+    stopped = texts_session(on_error="stop").sql("SELECT t, s FROM S")
+    running = stopped.start(ms.sink("postgres", url=url, table="others"))
+    with pytest.raises(ms.QueryError, match="has a NUL character, which PostgreSQL cannot hold"):
+        running.wait()
+
+
+def test_texts_with_nul_come_and_go_in_a_kept_table(url: str, database: Any) -> None:
+    session = ms.Session("local")
+    feed = session.feed("S", {"t": "BIGINT", "s": "STRING"}, time="t")
+    query = session.sql("SELECT s FROM S WINDOW(RANGE 10) EMIT CHANGES")
+    with query.start(ms.sink("postgres", url=url, table="kept", keep=True)) as running:
+        feed.send([(1, "a"), (2, "a\0b"), (5, "b")])
+        assert running._worker.await_frontier(4, 20)
+        feed.send([(11, "c"), (14, "d")])
+        feed.send([(30, "end")])
+        feed.close()
+        running.wait(60)
+    assert {row.message for row in running.errors} == {UNFIT}
+    assert database.execute("SELECT s FROM kept").fetchall() == []

@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from millstream.connectors.postgres_sql import (
     identifier,
@@ -24,7 +26,7 @@ from millstream.connectors.postgres_sql import (
     sql,
     table_names,
 )
-from millstream.connectors.sinks.postgres_columns import check_columns, created, prepared
+from millstream.connectors.sinks.postgres_columns import check_columns, created, prepared, unfit
 from millstream.errors import QueryError
 from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
 
@@ -75,10 +77,19 @@ class Postgres(Noop):
             raise
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
+        table = table.filter(pa.array(self._fitting(table)))
         if not table.num_rows:
             return
         rows = csv_rows(table)
         self._deliver(lambda: self._write(rows, batch.id))
+
+    def _fitting(self, table: pa.Table) -> NDArray[np.bool_]:
+        """Which rows PostgreSQL can hold; the others are refused."""
+        fits = np.ones(table.num_rows, np.bool_)
+        for number, why in unfit(table).items():
+            fits[number] = False
+            self._context.refuse(tuple(table.slice(number, 1).to_pylist()[0].values()), why)
+        return fits
 
     def _deliver(self, write: Callable[[], None]) -> None:
         import psycopg

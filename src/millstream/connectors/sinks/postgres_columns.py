@@ -32,6 +32,7 @@ _TYPES: dict[pa.DataType, tuple[str, ...]] = {
     types.NULL: ("text",),
 }
 _NESTED = ("jsonb", "json")
+_ESCAPED_NUL = r"(^|[^\\])(\\\\)*\\u0000"  # as JSON writes it
 
 # What a table has, and whether somebody else fills it where we say nothing.
 _FOUND = """SELECT attname, format_type(atttypid, atttypmod),
@@ -86,6 +87,22 @@ def _fits(found: str, accepted: Sequence[str]) -> bool:
     what the query has."""
     name = found.partition("(")[0] if found.startswith("character varying(") else found
     return name in accepted
+
+
+def unfit(table: pa.Table) -> dict[int, str]:
+    """Why PostgreSQL cannot hold some rows, by their numbers: its texts have no NUL characters."""
+    found: dict[int, str] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            has_nul = pc.match_substring_regex(texts(column), _ESCAPED_NUL)
+        elif column.type == types.STRING:
+            has_nul = pc.match_substring(column, "\0")
+        else:
+            continue
+        for row in pc.indices_nonzero(pc.fill_null(has_nul, False)).to_pylist():
+            told = f'the text in column "{name}" has a NUL character, which PostgreSQL cannot hold'
+            found.setdefault(row, told)
+    return found
 
 
 def prepared(table: pa.Table) -> pa.Table:

@@ -74,10 +74,12 @@ class KeptPostgres(Postgres):
         changes = changed_rows(table) if table.num_rows else None
         if changes is None or not len(changes):
             return
-        numbers = pa.array(range(len(changes)), pa.int64())
-        staged = changes.rows.append_column("change", pa.array(changes.weight))
+        fits = self._fitting(changes.rows)
+        kept, weight = changes.rows.filter(pa.array(fits)), changes.weight[fits]
+        numbers = pa.array(range(len(weight)), pa.int64())
+        staged = kept.append_column("change", pa.array(weight))
         rows = csv_rows(staged.append_column("number", numbers))
-        leaving = -int(changes.weight[changes.weight < 0].sum())
+        leaving = -int(weight[weight < 0].sum())
         self._deliver(lambda: self._apply(rows, leaving, batch.id))
 
     def _apply(self, rows: bytes, leaving: int, batch: int) -> None:
