@@ -49,7 +49,7 @@ def _table_of_frame(frame: Any, stream: str) -> pa.Table:
         if type(frame).__module__.startswith("pandas"):
             return pa.Table.from_pandas(frame, preserve_index=False)
         return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeError) as error:
         raise DataError(f'stream "{stream}" cannot be read: {error}') from None
 
 

@@ -126,8 +126,12 @@ def _valid_texts(stream: Stream, field: Field, array: pa.Array, bad: dict[int, B
     """The column with NULL for what is not UTF-8, which Arrow does not look at by itself."""
     try:
         array.validate(full=True)
-    except pa.ArrowInvalid:
-        wrong = list(_not_utf8(stream, field, array, 0))
+    except pa.ArrowInvalid as error:
+        wrong = _not_utf8(array)
+        if not wrong:
+            raise DataError(
+                f'{stream.kind} "{stream.name}", column "{field.name}" is damaged: {error}'
+            ) from None
     else:
         return array
     for index in wrong:
@@ -137,24 +141,28 @@ def _valid_texts(stream: Stream, field: Field, array: pa.Array, bad: dict[int, B
     return pc.if_else(pa.array(right), array, pa.scalar(None, array.type))
 
 
-def _not_utf8(stream: Stream, field: Field, array: pa.Array, first: int) -> Iterator[int]:
-    """The rows that are not valid, of which there is one at least, by halves."""
-    if len(array) > 1:
-        half = len(array) // 2
-        for part, place in ((array.slice(0, half), first), (array.slice(half), first + half)):
-            try:
-                part.validate(full=True)
-            except pa.ArrowInvalid:
-                yield from _not_utf8(stream, field, part, place)
-        return
+def _not_utf8(array: pa.Array) -> list[int]:
+    """The rows that are not UTF-8, or have within what is not."""
+    if types.is_any_list(array.type):
+        inner = _not_utf8(array.flatten())
+        owners = pc.list_parent_indices(array).take(pa.array(inner, pa.int64()))
+        return sorted(set(owners.to_pylist()))
+    if types.is_struct(array.type):
+        return sorted({row for part in array.flatten() for row in _not_utf8(part)})
+    return list(_broken(array, 0)) if _has_text(array.type) else []
+
+
+def _broken(texts: pa.Array, first: int) -> Iterator[int]:
+    """By halves."""
     try:
-        array.validate(full=True)
+        texts.validate(full=True)
     except pa.ArrowInvalid as error:
-        if "UTF8" not in str(error):
-            raise DataError(
-                f'{stream.kind} "{stream.name}", column "{field.name}" is damaged: {error}'
-            ) from None
-    yield first
+        if len(texts) == 1 and "UTF8" in str(error):
+            yield first
+        elif len(texts) > 1:
+            half = len(texts) // 2
+            yield from _broken(texts.slice(0, half), first)
+            yield from _broken(texts.slice(half), first + half)
 
 
 # --- times ----------------------------------------------------------------------------------------

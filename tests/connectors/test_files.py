@@ -300,7 +300,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     )
     assert refusal(f"parquet('{path}')").startswith(f"{place} cannot be read as Parquet: ")
     assert refusal(f"json('{path}')") == (
-        f"{place} has no JSON lines: it begins with 't,itme,price'\nhelp: write one object a line"
+        f'error: stream "Bid", row 1: file "{path}", line 1: \'t,itme,price\' is not an object\n'
+        "help: write one object per line"
     )
     path = write_parquet(tmp_path / "b", t=[1], item=[[1]], price=[2.0])
     assert refusal(f"parquet('{path}')") == (

@@ -369,3 +369,33 @@ def test_files_in_another_order_than_their_rows_are_warned_of(tmp_path: Path) ->
     assert len(told) == 1
     assert '200 of the first 400 rows of stream "S" were late' in told[0]
     assert running.progress.late == 600
+
+
+@pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
+@pytest.mark.parametrize(
+    "text", ["SELECT t, w FROM F", "SELECT t FROM F WHERE w <> 'no'", "SELECT COUNT(w) AS n FROM F"]
+)
+def test_texts_in_files_that_are_not_utf8(text: str, tmp_path: Path) -> None:
+    """Whoever reads them: Spark alone, our tasks, or our tasks for what Spark leaves."""
+    raw = pa.array([b"good", b"br\xffken", b"no", None], pa.binary())
+    words = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    pq.write_table(pa.table({"t": range(4), "w": words, "z": range(4)}), tmp_path / "a.parquet")
+    found = []
+    for engine in ("spark", "local"):
+        session = ms.Session(engine=engine)
+        session.sql(
+            f"CREATE STREAM F (t BIGINT, w STRING, z BIGINT) SOURCE parquet('{tmp_path}') "
+            "ORDERED BY t"
+        )
+        query = session.sql(text)
+        with pytest.raises(ms.MillstreamError, match='the text in column "w" is not UTF-8'):
+            query.run()
+        running = query.start()
+        running.wait(120)
+        source = running.metrics.sources["F"]
+        found.append((elements(running.results()), source.rows, source.errors))
+        assert [row.message.rpartition(": ")[2] for row in running.errors] == [
+            'the text in column "w" is not UTF-8'
+        ]
+    assert found[0] == found[1]
+    assert found[0][1:] == (4, 1)

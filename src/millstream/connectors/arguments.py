@@ -63,8 +63,8 @@ class Arguments:
             raise self._wrong(name, "write TRUE or FALSE")
         return value
 
-    def whole(self, name: str, least: int, most: int) -> int:
-        value = self._given.get(name)
+    def whole(self, name: str, least: int, most: int, default: int | None = None) -> int:
+        value = self._given.get(name, default)
         if value is None:
             raise self.error(f'needs "{name}"', f"write {self._connector}({name} => …)")
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:

@@ -6,24 +6,21 @@ own row only. An empty value is NULL; a quoted one that is empty is an empty tex
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
 from millstream.catalog import Stream
-from millstream.connectors.parts import PART_ROWS, Part, Place, checked, read_text
+from millstream.connectors.lines import Rows, cut_rows, first_row
+from millstream.connectors.parts import PART_ROWS, Part, Place, checked, left_out, read_text
 from millstream.errors import brief
-from millstream.logical.plan import Field
 from millstream.records import Checked, Ints
-
-BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,78 +32,138 @@ class Layout:
     null: str = ""
 
 
-def header_of(source: Any, layout: Layout) -> list[str]:
-    """The names in the first line; none where there is no line."""
-    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="replace", newline="")
-    return next(csv.reader(text, delimiter=layout.delimiter), [])
+@dataclass(frozen=True)
+class CsvColumns:
+    """What the columns of a source are called, and which of them are to be read."""
+
+    there: Sequence[str]
+    read: Sequence[str]
+
+
+def csv_blocks(chunks: Iterable[bytes], layout: Layout, longest: int) -> Iterator[Rows]:
+    """The rows of a source, some at a time."""
+    return cut_rows(chunks, layout.delimiter.encode(), longest)
+
+
+def split_header(rows: bytes, layout: Layout) -> tuple[list[str], bytes]:
+    """The names in the first row, and the other rows. csv.Error where there are none."""
+    first, rest = first_row(rows, layout.delimiter.encode())
+    text = first.decode("utf-8", errors="replace")
+    return next(csv.reader(io.StringIO(text, newline=""), delimiter=layout.delimiter), []), rest
 
 
 def csv_rows(
-    stream: Stream,
-    source: Any,
-    layout: Layout,
-    names: Sequence[str],
-    place: Place,
-    before: int = 0,
+    stream: Stream, blocks: Iterable[Rows], layout: Layout, columns: CsvColumns, place: Place
 ) -> Iterator[Checked]:
-    """The rows of a source of bytes, in which the columns to be read have these names; without a
-    header it has no others. `before`: how many lines came earlier."""
-    fields = place.read_fields(stream)
-    invalid: deque[tuple[int, str]] = deque()
+    """The rows of a source without its header, which counts as the first line."""
+    line = 2 if layout.header else 1
+    for block in blocks:
+        if isinstance(block, bytes):
+            for part in _parts(block, layout, columns):
+                lines = np.arange(line, line + len(part))
+                yield part.checked(stream, lines, place)
+                line += len(part)
+        else:
+            yield left_out(stream, line, block, place)
+            line += 1
+
+
+def csv_lines(
+    stream: Stream,
+    lines: Sequence[bytes],
+    numbers: Ints,
+    layout: Layout,
+    columns: CsvColumns,
+    place: Place,
+) -> Iterator[Checked]:
+    """Lines that are rows each, by their numbers; none of them is empty."""
+    for part in _parts(b"\n".join([*lines, b""]), layout, columns):
+        yield part.checked(stream, numbers[: len(part)], place)
+        numbers = numbers[len(part) :]
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """Rows of bytes, and why others are none, by their place among all."""
+
+    table: pa.Table
+    invalid: dict[int, str]
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows) + len(self.invalid)
+
+    def checked(self, stream: Stream, lines: Ints, place: Place) -> Checked:
+        bad = {int(lines[index]): why for index, why in self.invalid.items()}
+        part = Part(self.table, np.delete(lines, list(self.invalid)), bad)
+        return checked(stream, read_text(place.read_fields(stream), part, stream.units), place)
+
+
+def _parts(rows: bytes, layout: Layout, columns: CsvColumns) -> Iterator[_Parsed]:
+    """Whole rows as columns of bytes, some of them at a time."""
+    if not rows.strip(b"\r\n"):
+        return
+    invalid: dict[int, str] = {}
+    is_text = _is_text(rows)
+    if not is_text:  # Arrow cannot tell of a row that is none: each byte is a character for it
+        rows = rows.decode("latin-1").encode()
+        layout = replace(layout, null=layout.null.encode().decode("latin-1"))
 
     def leave_out(row: arrow.InvalidRow) -> str:
-        why = (
-            f"expected {row.expected_columns} values, found {row.actual_columns}: {brief(row.text)}"
-        )
-        invalid.append((before + row.number, why))
+        why = f"expected {row.expected_columns} values, found {row.actual_columns}: "
+        text = row.text if is_text else row.text.encode("latin-1").decode(errors="replace")
+        invalid[row.number - 1] = why + brief(text)
         return "skip"
 
-    line = before + (2 if layout.header else 1)
-    for batch in _reader(source, layout, names, leave_out):
-        table = pa.Table.from_batches([batch])
-        for first in range(0, table.num_rows, PART_ROWS):
-            some = table.slice(first, PART_ROWS)
-            lines, bad = _numbered(line, some.num_rows, invalid)
-            line += some.num_rows + len(bad)
-            yield checked(stream, read_text(fields, Part(some, lines, bad), stream.units), place)
-    if invalid:
-        yield checked(stream, _rest(fields, invalid), place)
+    table = _read(rows, layout, columns, leave_out)
+    if not is_text:
+        table = pa.table([_bytes_of(column) for column in table.columns], table.column_names)
+    taken = 0
+    for first in range(0, max(table.num_rows, 1), PART_ROWS):
+        some = table.slice(first, PART_ROWS)
+        is_last = first + PART_ROWS >= table.num_rows
+        own: dict[int, str] = {}
+        stop = taken + some.num_rows
+        for index, why in sorted(invalid.items()):
+            if index >= taken and (index < stop or is_last):
+                own[index - taken] = why
+                stop += 1
+        yield _Parsed(some, own)
+        taken = stop
 
 
-def _reader(source: Any, layout: Layout, names: Sequence[str], leave_out: Any) -> Any:
-    return arrow.open_csv(
-        source,
+def _is_text(rows: bytes) -> bool:
+    try:
+        rows.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _bytes_of(column: pa.ChunkedArray) -> pa.Array:
+    """The bytes that were taken for characters."""
+    texts = column.cast(pa.string()).to_pylist()
+    found = [None if text is None else text.encode("latin-1") for text in texts]
+    return pa.array(found, pa.binary())
+
+
+def _read(rows: bytes, layout: Layout, columns: CsvColumns, leave_out: object) -> pa.Table:
+    if rows.startswith(codecs.BOM_UTF8):  # Arrow drops the first, which is part of a value here
+        rows = codecs.BOM_UTF8 + rows
+    return arrow.read_csv(
+        io.BytesIO(rows),
         arrow.ReadOptions(
             use_threads=False,  # only then do rows that are left out have a number
-            block_size=BLOCK_BYTES,
-            column_names=None if layout.header else list(names),
+            block_size=len(rows) + 1,
+            column_names=list(columns.there),
         ),
         arrow.ParseOptions(
             delimiter=layout.delimiter, invalid_row_handler=leave_out, newlines_in_values=True
         ),
         arrow.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.binary()),
-            include_columns=list(names),
+            column_types=dict.fromkeys(columns.read, pa.binary()),
+            include_columns=list(columns.read),
             null_values=["", layout.null],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
     )
-
-
-def _numbered(
-    line: int, count: int, invalid: deque[tuple[int, str]]
-) -> tuple[Ints, dict[int, str]]:
-    """The numbers of so many rows, and what was left out between them."""
-    bad: dict[int, str] = {}
-    while invalid and invalid[0][0] < line + count + len(bad):
-        number, why = invalid.popleft()
-        bad[number] = why
-    lines = np.arange(line, line + count + len(bad))
-    return np.setdiff1d(lines, list(bad)) if bad else lines, bad
-
-
-def _rest(fields: Sequence[Field], invalid: deque[tuple[int, str]]) -> Part:
-    """What was left out behind the last row."""
-    nothing = pa.schema([(field.name, field.type) for field in fields]).empty_table()
-    return Part(nothing, np.empty(0, np.int64), dict(invalid))

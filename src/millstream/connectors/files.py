@@ -11,6 +11,7 @@
 | `header`    | csv  | whether the first line has the names of the columns; yes          |
 | `delimiter` | csv  | between two values: ','                                           |
 | `null`      | csv  | a text that means NULL, beside the empty one                      |
+| `max_line`  | csv, json | longer lines are bad rows: 16777216 bytes                   |
 
 Files are read in order of modification, then of name, each from its beginning to its end; a file
 counts as whole when it has its name.
@@ -25,6 +26,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +34,25 @@ import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.connectors.arguments import Arguments
-from millstream.connectors.csv_rows import Layout, csv_rows, header_of
-from millstream.connectors.json_rows import json_rows, keys_in
+from millstream.connectors.csv_rows import (
+    CsvColumns,
+    Layout,
+    csv_blocks,
+    csv_rows,
+    split_header,
+)
+from millstream.connectors.json_rows import JsonLines
+from millstream.connectors.lines import BLOCK_BYTES, LONGEST, Dropped, cut_lines
 from millstream.connectors.listing import DataFile, is_pattern, listed_files
 from millstream.connectors.parquet_rows import opened, parquet_rows
 from millstream.connectors.parts import Place, check_text
 from millstream.errors import DataError, one_of
 from millstream.moments import from_text
+from millstream.physical.long_texts import MOST_BYTES
 from millstream.records import Checked
 from millstream.types import STRING, sql_name
 
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}
-
-_BLOCK_BYTES = 1 << 20  # of lines that are read at once
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,7 @@ class FileArguments:
     layout: Layout
     follow: bool
     poll: float  # seconds
+    longest: int = LONGEST  # bytes of a line
 
 
 def file_arguments(stream: Stream) -> FileArguments:
@@ -66,7 +75,15 @@ def file_arguments(stream: Stream) -> FileArguments:
         layout(stream, given),
         given.flag("follow", False),
         given.seconds("poll", "1 second"),
+        longest_line(stream, given),
     )
+
+
+def longest_line(stream: Stream, given: Arguments) -> int:
+    """The bytes of a line, or of a row of CSV, beyond which it is not read."""
+    if format_of(stream) == "parquet":
+        return LONGEST
+    return given.whole("max_line", 1, MOST_BYTES, LONGEST)
 
 
 def format_of(stream: Stream) -> str:
@@ -75,7 +92,8 @@ def format_of(stream: Stream) -> str:
 
 
 def layout_options(stream: Stream) -> list[str]:
-    return ["header", "delimiter", "null"] if format_of(stream) == "csv" else []
+    options = {"csv": ["header", "delimiter", "null", "max_line"], "json": ["max_line"]}
+    return options.get(format_of(stream), [])
 
 
 def layout(stream: Stream, given: Arguments) -> Layout:
@@ -154,38 +172,25 @@ class Files:
                 f"{place.name} is in folders that have the values of all declared columns",
                 "declare a column of the file as well",
             )
-        if layout.header:
-            with _text_of(file) as source:
-                there = header_of(source, layout)
-            if not there:
-                return
-            names = self._names(there, place)
-        if file.size:
-            with _text_of(file) as source:
-                yield from csv_rows(self._stream, source, layout, names, place)
+        with _text_of(file) as source:
+            blocks = csv_blocks(_chunks(source), layout, self._given.longest)
+            there = names
+            if layout.header:
+                first = next(blocks, b"")
+                if isinstance(first, Dropped):
+                    raise self.error(f"{place.name} has no header: {first.why}")
+                there, rest = split_header(first, layout)
+                if not there:
+                    return
+                names = self._names(there, place)
+                blocks = chain([rest], blocks)
+            yield from csv_rows(self._stream, blocks, layout, CsvColumns(there, names), place)
 
     def _json(self, file: DataFile, place: Place) -> Iterator[Checked]:
-        fields = place.read_fields(self._stream)
-        keys, number = None, 1
+        reader = JsonLines(self._stream, place)
         with _text_of(file) as source:
-            while lines := source.readlines(_BLOCK_BYTES):
-                if number == 1:
-                    lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-                first = next((line for line in lines if line.strip()), None)
-                if keys is None and first is not None:
-                    self._check_object(first.strip(), place)
-                    keys = keys_in(first, fields)
-                if keys is not None:
-                    yield json_rows(self._stream, lines, number, keys, place)
-                number += len(lines)
-
-    def _check_object(self, line: bytes, place: Place) -> None:
-        if not line.startswith(b"{"):
-            shown = line[:20].decode(errors="replace")
-            raise self.error(
-                f"{place.name} has no JSON lines: it begins with {shown!r}",
-                "write one object a line",
-            )
+            for lines in cut_lines(_chunks(source), self._given.longest):
+                yield from reader.rows(lines)
 
     def _names(self, there: list[str], place: Place) -> list[str]:
         """The names in a file of the columns to be read: the same, or the only one but for case."""
@@ -219,4 +224,12 @@ class Files:
 
 def _text_of(file: DataFile) -> Any:
     """The bytes of a file, unpacked if its name says that they are packed."""
-    return io.BufferedReader(pa.input_stream(file.path, compression="detect"), _BLOCK_BYTES)
+    return io.BufferedReader(pa.input_stream(file.path, compression="detect"), BLOCK_BYTES)
+
+
+def _chunks(source: Any) -> Iterator[bytes]:
+    """The bytes of a text, without a mark of their order."""
+    chunk = source.read(BLOCK_BYTES).removeprefix(codecs.BOM_UTF8)
+    while chunk:
+        yield chunk
+        chunk = source.read(BLOCK_BYTES)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow
 
 from millstream.catalog import Stream
-from millstream.connectors.parts import Part, Place, checked
+from millstream.connectors.lines import Dropped, Lines
+from millstream.connectors.parts import Part, Place, checked, left_out
 from millstream.errors import brief
 from millstream.local.intake import Unreadable, typed_rows
 from millstream.logical.plan import Field
@@ -36,15 +38,51 @@ from millstream.types import (
 
 Keys = Mapping[str, str]  # the key in the lines of each column that is to be read
 
+DEEPEST = 256  # objects and arrays within each other
 
-def keys_in(line: bytes, fields: Sequence[Field]) -> Keys:
-    """The keys as one line has them: the name itself, or the only one that differs in case."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    keys = list(found) if isinstance(found, dict) else []
-    return {field.name: _key(keys, field.name) for field in fields}
+
+class JsonLines:
+    """Reads the lines of one place, in their order. The keys are as the first object has them: the
+    name itself, or the only one that differs in case."""
+
+    def __init__(self, stream: Stream, place: Place) -> None:
+        self._stream = stream
+        self._place = place
+        self._fields = place.read_fields(stream)
+        self._keys: Keys | None = None
+        self._number = 1  # of the next line
+
+    def rows(self, lines: Lines) -> Iterator[Checked]:
+        first = self._number
+        if isinstance(lines, Dropped):
+            self._number += 1
+            yield left_out(self._stream, first, lines, self._place)
+            return
+        self._number += len(lines)
+        there = [(first + index, line) for index, line in enumerate(lines) if line.strip()]
+        if there:
+            numbers = np.array([number for number, _ in there], np.int64)
+            yield self._read([line for _, line in there], numbers)
+
+    def _read(self, lines: list[bytes], numbers: Ints) -> Checked:
+        if self._keys is None:
+            self._keys = next(filter(None, (_keys(line, self._fields) for line in lines)), None)
+        keys = self._keys or {field.name: field.name for field in self._fields}
+        table = None
+        if all(map(_is_for_arrow, lines)):
+            table = _table(lines, self._fields, keys, self._stream.units)
+        if table is None:
+            return _one_by_one(self._stream, lines, numbers, keys, self._place)
+        named = table.rename_columns([field.name for field in self._fields])
+        return checked(self._stream, Part(named, numbers), self._place)
+
+
+def _keys(line: bytes, fields: Sequence[Field]) -> Keys | None:
+    """The keys as one line has them; None if it is no object."""
+    found = None if _fault(line) is not None else _loaded(line)
+    if not isinstance(found, dict):
+        return None
+    return {field.name: _key(list(found), field.name) for field in fields}
 
 
 def _key(keys: list[str], name: str) -> str:
@@ -52,18 +90,43 @@ def _key(keys: list[str], name: str) -> str:
     return alike[0] if name not in keys and len(alike) == 1 else name
 
 
-def json_rows(
-    stream: Stream, lines: Sequence[bytes], first: int, keys: Keys, place: Place
-) -> Checked:
-    """The rows of some lines, the first of which has the number `first`."""
-    numbers = np.array([first + i for i, line in enumerate(lines) if line.strip()], np.int64)
-    full = [line for line in lines if line.strip()]
-    fields = place.read_fields(stream)
-    table = _table(full, fields, keys, stream.units)
-    if table is None:
-        return _one_by_one(stream, full, numbers, keys, place)
-    named = table.rename_columns([field.name for field in fields])
-    return checked(stream, Part(named, numbers), place)
+def _loaded(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _fault(line: bytes) -> str | None:
+    """Why a line is not looked at. What Arrow and Python would see differently is refused before,
+    so that a row does not depend on the lines beside it."""
+    if not line.isascii():
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return "is not UTF-8"
+    if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
+        return f"has more than {DEEPEST} objects and arrays within each other"
+    return None
+
+
+def _is_for_arrow(line: bytes) -> bool:
+    """Whether Arrow may look at a line. It crashes where NULL stands in place of an object."""
+    is_object = line.lstrip().startswith(b"{") and _NO_OBJECT.search(line) is None
+    return is_object and _fault(line) is None
+
+
+def _depth(line: bytes) -> int:
+    depth = deepest = 0
+    for mark in _MARKS.findall(_STRINGS.sub(b"", line)):
+        depth += 1 if mark in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NO_OBJECT = re.compile(rb"}\s*null")
+_MARKS = re.compile(rb"[\[\]{}]")
 
 
 def _table(
@@ -132,12 +195,15 @@ def _one_by_one(
 
 
 def _row(line: bytes, keys: Keys, constants: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
+    fault = _fault(line)
+    if fault is not None:
+        return Unreadable(f"{_shown(line)} {fault}")
+    if not line.lstrip().startswith(b"{"):
+        return Unreadable(f"{_shown(line)} is not an object", "write one object per line")
     try:
         found = json.loads(line)
-    except ValueError as error:  # also where it is not UTF-8
+    except ValueError as error:
         return Unreadable(f"{_shown(line)} is not JSON: {error}")
-    if not isinstance(found, dict):
-        return Unreadable(f"{_shown(line)} is not an object")
     return {**{name: found.get(key) for name, key in keys.items()}, **constants}
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Stream
+from millstream.connectors.lines import Dropped
 from millstream.errors import DataError, brief
-from millstream.local.intake import typed_table
+from millstream.local.intake import nothing, typed_table
 from millstream.logical.plan import Field
 from millstream.moments import TimeUnits, from_text
 from millstream.records import BadRow, Checked, Ints
@@ -61,6 +62,12 @@ def checked(stream: Stream, part: Part, place: Place) -> Checked:
         message, help = bad[number]
         rows.append(BadRow(int(rank), place.complaint(number, message), help))
     return Checked(records, rows)
+
+
+def left_out(stream: Stream, number: int, dropped: Dropped, place: Place) -> Checked:
+    """In place of a row that was too long to be read."""
+    shown = brief(dropped.beginning.decode(errors="replace"))
+    return Checked(nothing(stream), [BadRow(1, place.complaint(number, f"{shown}: {dropped.why}"))])
 
 
 # --- columns of text ------------------------------------------------------------------------------

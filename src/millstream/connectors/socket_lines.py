@@ -1,12 +1,12 @@
 """Lines from a socket: `SOURCE socket(host => 'localhost', port => 9999)`.
 
 Each line is a row: one STRING column has it as it is, or `format => 'json'` or `'csv'` reads the
-declared columns out of it. The end of the connection is the end of the stream.
+declared columns out of it. The end of the connection is the end of the stream. A line of more than
+`max_line` bytes (16 MiB) is a bad row.
 """
 
 from __future__ import annotations
 
-import io
 import socket
 import threading
 from collections.abc import Iterator
@@ -17,13 +17,15 @@ import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.connectors.arguments import Arguments
-from millstream.connectors.csv_rows import Layout, csv_rows
-from millstream.connectors.json_rows import json_rows, keys_in
+from millstream.connectors.csv_rows import CsvColumns, Layout, csv_lines
+from millstream.connectors.json_rows import JsonLines
+from millstream.connectors.lines import LONGEST, SHOWN, Dropped, cut_lines, is_whole_row
 from millstream.connectors.live import Live
-from millstream.connectors.parts import Part, Place, check_text, checked, read_text
+from millstream.connectors.parts import Part, Place, check_text, checked, left_out, read_text
 from millstream.errors import DataError
 from millstream.local.sources import Reader
-from millstream.records import Checked
+from millstream.physical.long_texts import MOST_BYTES
+from millstream.records import Checked, Ints
 from millstream.types import STRING
 
 _PATIENCE = 0.1  # seconds after which a silent connection looks whether anyone still reads
@@ -39,14 +41,16 @@ class SocketArguments:
     host: str
     port: int
     format: str
+    longest: int  # bytes of a line
 
 
 def socket_arguments(stream: Stream) -> SocketArguments:
-    given = Arguments(stream, ["host", "port", "format"])
+    given = Arguments(stream, ["host", "port", "format", "max_line"])
     found = SocketArguments(
         given.text("host", "localhost"),
         given.whole("port", 1, 65_535),
         given.one_of("format", ["text", "json", "csv"]),
+        given.whole("max_line", 1, MOST_BYTES, LONGEST),
     )
     if found.format == "text" and [column.type for column in stream.columns] != [STRING]:
         raise given.error(
@@ -70,45 +74,57 @@ class SocketLines:
         self._place = Place(f"{given.host}:{given.port}")
 
     def rows(self, closed: threading.Event) -> Iterator[Checked]:
-        number = 1
-        for lines in self._lines(closed):
-            yield from self._read(lines, number)
-            number += len(lines)
-
-    def _read(self, lines: list[bytes], number: int) -> Iterator[Checked]:
-        fields = self._stream.columns
+        lines = cut_lines(self._chunks(closed), self._given.longest)
         if self._given.format == "json":
-            keys = keys_in(lines[0], fields)
-            yield json_rows(self._stream, lines, number, keys, self._place)
-        elif self._given.format == "csv":
-            source = io.BytesIO(b"\n".join(lines))
-            names = [field.name for field in fields]
-            yield from csv_rows(self._stream, source, _NO_HEADER, names, self._place, number - 1)
-        else:
-            table = pa.table([pa.array(lines, pa.binary())], names=[fields[0].name])
-            numbers = np.arange(number, number + len(lines))
-            yield checked(
-                self._stream,
-                read_text(fields, Part(table, numbers), self._stream.units),
-                self._place,
-            )
+            reader = JsonLines(self._stream, self._place)
+            for some in lines:
+                yield from reader.rows(some)
+            return
+        read = self._csv if self._given.format == "csv" else self._texts
+        number = 1
+        for some in lines:
+            if isinstance(some, Dropped):
+                yield left_out(self._stream, number, some, self._place)
+                number += 1
+            else:
+                yield from read(some, np.arange(number, number + len(some)))
+                number += len(some)
 
-    def _lines(self, closed: threading.Event) -> Iterator[list[bytes]]:
-        """The lines that came, without their ends; the last one may lack its own."""
-        rest = b""
+    def _texts(self, lines: list[bytes], numbers: Ints) -> Iterator[Checked]:
+        fields = self._stream.columns
+        table = pa.table([pa.array(lines, pa.binary())], names=[fields[0].name])
+        part = Part(table, numbers)
+        yield checked(self._stream, read_text(fields, part, self._stream.units), self._place)
+
+    def _csv(self, lines: list[bytes], numbers: Ints) -> Iterator[Checked]:
+        """Each line is a row by itself: a quote that is not closed spoils no other."""
+        names = [field.name for field in self._stream.columns]
+        columns = CsvColumns(names, names)
+        first = 0
+        for index, line in enumerate([*lines, None]):
+            if line is None or not line.strip() or not is_whole_row(line, b","):
+                if first < index:
+                    rows, own = lines[first:index], numbers[first:index]
+                    yield from csv_lines(self._stream, rows, own, _NO_HEADER, columns, self._place)
+                first = index + 1
+                if line is not None and line.strip():
+                    fault = (
+                        "a line end is in it" if b"\r" in line else "a quote in it is not closed"
+                    )
+                    dropped = Dropped(line[:SHOWN], fault)
+                    yield left_out(self._stream, int(numbers[index]), dropped, self._place)
+
+    def _chunks(self, closed: threading.Event) -> Iterator[bytes]:
+        """What comes, as it comes."""
         with self._connected() as connection:
             while not closed.is_set():
                 try:
                     data = connection.recv(_BYTES)
                 except TimeoutError:
                     continue
-                *lines, rest = (rest + data).split(b"\n")
-                if not data and rest:
-                    lines.append(rest)
-                if lines:
-                    yield [line.removesuffix(b"\r") for line in lines]
                 if not data:
                     return
+                yield data
 
     def _connected(self) -> socket.socket:
         host, port = self._given.host, self._given.port

@@ -77,7 +77,17 @@ class Intake:
 
 
 def _row(table: pa.Table, index: int) -> Row:
-    return tuple(column[index].as_py() for column in table.columns)
+    return tuple(_shown(column[index]) for column in table.columns)
+
+
+def _shown(value: pa.Scalar) -> object:
+    """A value of a row that may have been refused because it is not UTF-8."""
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        if isinstance(value, pa.StringScalar | pa.LargeStringScalar):
+            return value.as_buffer().to_pybytes().decode(errors="replace")
+        return str(value.type)
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ def read_messages(
     told: bool = True,
 ) -> Iterator[Message]:
     """What follows from the rows that one task reads; `first` makes its random draws its own.
-    Unless another task tells of the rows, this one does."""
+    Unless another task tells of the rows, this one does; it always tells of those it refuses."""
     intake = Intake(reading.stream.name)
 
     def inputs() -> Iterator[LeafInput]:
@@ -108,7 +118,9 @@ def read_messages(
         yield from leaf_messages(work, inputs())
     except MillstreamError as error:  # to try again would not help
         yield from work.told_everywhere(Kind.FAILURE, error)
-    if told:
+    if not told:
+        intake.received = 0
+    if told or intake.refused:
         yield work.told_driver(Kind.INTAKE, 0, 0, intake)
 
 

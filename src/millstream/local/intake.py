@@ -23,6 +23,7 @@ class Unreadable:
     """In place of a row: why there is none."""
 
     message: str
+    help: str | None = None
 
 
 def is_table(data: object) -> bool:
@@ -109,7 +110,7 @@ def typed_rows(stream: Stream, rows: list[Any]) -> tuple[Records, list[BadRow]]:
     except DataError as error:
         if len(rows) == 1:
             if isinstance(rows[0], Unreadable):
-                return nothing(stream), [BadRow(1, rows[0].message)]
+                return nothing(stream), [BadRow(1, rows[0].message, rows[0].help)]
             message = _without_stream(error.diagnostic.message, stream)
             return nothing(stream), [BadRow(1, message, error.diagnostic.help)]
     half = len(rows) // 2

@@ -3,7 +3,7 @@ cannot be taken in. Over frames whose columns have exactly our types (`schemas.t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -17,12 +17,14 @@ from millstream.types import LAST_TIMESTAMP
 
 def fault(stream: Stream) -> str:
     """Why a row cannot be taken in, or NULL."""
-    cases = " ".join(f"WHEN {condition} THEN {told}" for condition, told in _faults(stream))
+    faults = [*_faults_of_texts(stream), *_faults(stream)]
+    cases = " ".join(f"WHEN {condition} THEN {told}" for condition, told in faults)
     return f"CASE {cases} END" if cases else "CAST(NULL AS STRING)"
 
 
 def is_faulty(stream: Stream) -> str:
-    """Whether it cannot be; in comparisons by which files are pruned."""
+    """Whether it cannot be; in comparisons by which files are pruned. Texts are left to those who
+    read them."""
     return " OR ".join(condition for condition, _ in _faults(stream)) or "FALSE"
 
 
@@ -45,9 +47,20 @@ def _faults(stream: Stream) -> list[tuple[str, str]]:
     return years + nulls + (_faults_of_time(stream) if stream.time else [])
 
 
+def _faults_of_texts(stream: Stream) -> Iterator[tuple[str, str]]:
+    for field in stream.columns:
+        condition = _within(quoted(field.name), field.type, _not_utf8)
+        if condition is not None:
+            yield condition, text(f'the text in column "{field.name}" is not UTF-8')
+
+
+def _not_utf8(value: str, type: pa.DataType) -> str | None:
+    return f"NOT IS_VALID_UTF8({value})" if type == types.STRING else None
+
+
 def _faults_of_years(field: Field) -> Iterator[tuple[str, str]]:
     column = quoted(field.name)
-    condition = _beyond_years(column, field.type)
+    condition = _within(column, field.type, _beyond_years)
     if condition is None:
         return
     told = f' in column "{field.name}" is not within the years 1 to 9999'
@@ -55,21 +68,28 @@ def _faults_of_years(field: Field) -> Iterator[tuple[str, str]]:
     yield condition, f"CONCAT({shown}, {text(told)})"
 
 
-def _beyond_years(value: str, type: pa.DataType, depth: int = 0) -> str | None:
-    """Whether a value is, or has within, a date or timestamp that is none of ours."""
+def _beyond_years(value: str, type: pa.DataType) -> str | None:
+    """Whether a date or timestamp is none of ours."""
     if type == types.DATE:
         return f"({value} < DATE '0001-01-01' OR {value} > DATE '9999-12-31')"
     if type == types.TIMESTAMP:
         first, last = types.FIRST_TIMESTAMP, types.LAST_TIMESTAMP
         return f"({value} < TIMESTAMP_MICROS({first}L) OR UNIX_MICROS({value}) > {last}L)"
+    return None
+
+
+def _within(
+    value: str, type: pa.DataType, wrong: Callable[[str, pa.DataType], str | None], depth: int = 0
+) -> str | None:
+    """Whether a value is wrong, or has one within that is; None if it never is."""
     if types.is_array(type):
-        inner = _beyond_years(f"x{depth}", type.value_type, depth + 1)
+        inner = _within(f"x{depth}", type.value_type, wrong, depth + 1)
         return None if inner is None else f"COALESCE(EXISTS({value}, x{depth} -> {inner}), FALSE)"
     if types.is_struct(type):
-        parts = [_beyond_years(f"{value}.{quoted(f.name)}", f.type, depth) for f in type]
+        parts = [_within(f"{value}.{quoted(f.name)}", f.type, wrong, depth) for f in type]
         found = [part for part in parts if part is not None]
         return f"({' OR '.join(found)})" if found else None
-    return None
+    return wrong(value, type)
 
 
 def _faults_of_time(stream: Stream) -> list[tuple[str, str]]:

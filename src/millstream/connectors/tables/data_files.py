@@ -9,7 +9,14 @@ import pyarrow as pa
 
 from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
-from millstream.connectors.files import FileArguments, Files, format_of, layout, layout_options
+from millstream.connectors.files import (
+    FileArguments,
+    Files,
+    format_of,
+    layout,
+    layout_options,
+    longest_line,
+)
 from millstream.connectors.listing import DataFile, listed_files
 from millstream.connectors.tables.columns import Origin, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
@@ -20,7 +27,8 @@ _ATTEMPTS = 10  # to read files that nobody touches meanwhile
 def connect(table: Table) -> Refreshed:
     given = Arguments(table, ["path", "refresh", *layout_options(table)])
     path = given.text("path")
-    files = FileArguments(format_of(table), path, layout(table, given), follow=False, poll=0)
+    longest = longest_line(table, given)
+    files = FileArguments(format_of(table), path, layout(table, given), False, 0, longest)
     return Refreshed(table, TableFiles(table, files), refresh_of(given))
 
 
