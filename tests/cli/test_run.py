@@ -410,3 +410,29 @@ def test_on_spark(folder: Path, capsys: Captured) -> None:
     on_spark = capsys.readouterr()
     assert local(file) == 0
     assert on_spark == capsys.readouterr()
+
+
+# --- all is checked before anything is written ----------------------------------------------------
+
+FIRST = "INSERT INTO csv('first') SELECT sensor FROM Reading;"
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ("INSERT INTO csv('second', nonsense => 1) SELECT sensor FROM Reading", "no option"),
+        ("INSERT INTO nosuch('second') SELECT sensor FROM Reading", "does not exist"),
+        ("INSERT INTO csv('first') SELECT value FROM Reading", "is in use by another query"),
+        ("INSERT INTO csv('file.sql') SELECT sensor FROM Reading", "cannot be written"),
+        (
+            "CREATE STREAM B (t BIGINT) SOURCE nosuch('x') ORDERED BY t; SELECT t FROM B",
+            'connector "nosuch" does not exist',
+        ),
+    ],
+)
+def test_nothing_is_written_if_a_later_statement_is_refused(
+    folder: Path, capsys: Captured, second: str, message: str
+) -> None:
+    assert local(write(folder, STREAM + FIRST + second)) == 1
+    assert message in capsys.readouterr().err
+    assert list((folder / "first").glob("batch-*")) == []
