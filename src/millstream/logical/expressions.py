@@ -182,7 +182,8 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
 
 
 def conjunction(parts: list[Expression]) -> Expression | None:
-    """The AND of the parts; None of no parts."""
+    """The AND of the parts, and of those that they are the AND of; None of no parts."""
+    parts = [conjunct for part in parts for conjunct in conjuncts(part)]
     if not parts:
         return None
     return chained(parts, lambda left, right: Call("and", (left, right), pa.bool_()))

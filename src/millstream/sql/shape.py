@@ -268,7 +268,7 @@ class QueryShape:
                 self.tokens[index].span,
                 "write FROM stream WINDOW(…) before the other clauses",
             )
-        if self._word(index + 1) == "(":
+        if self._word(index + 1) == "(" and self._word(index - 1) != "INTO":
             raise ParseError(
                 "WINDOW is not a function", self.tokens[index].span, elsewhere.TUMBLING
             )
