@@ -24,6 +24,7 @@ from millstream.logical.expressions import (
     Literal,
     OuterColumn,
     chained,
+    conjuncts,
     walk,
 )
 from millstream.logical.functions import EvaluationError, NoCommonTypeError, SignatureError
@@ -153,9 +154,11 @@ class ScalarBinder:
         return self._function(node)
 
     def _connected(self, node: exp.Expression) -> Expression:
-        """AND and OR of any number of operands."""
+        """AND and OR of any number of operands; a BETWEEN in an AND counts as two."""
         name = "and" if isinstance(node, exp.And) else "or"
         bound = [self.bind(part) for part in connected(node, type(node))]
+        if name == "and":
+            bound = [part for operand in bound for part in conjuncts(operand)]
         return chained(bound, lambda left, right: self.call(name, left, right, at=node))
 
     def predicate(self, node: exp.Expression) -> Expression:
