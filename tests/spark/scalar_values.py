@@ -110,7 +110,8 @@ def _decimal(random: random.Random, type: pa.DataType) -> Decimal:
 def text_of(random: random.Random) -> str:
     if random.random() < 0.7:
         return random.choice(TEXTS)
-    return "".join(random.choice(LETTERS) for _ in range(random.randrange(8)))
+    text = "".join(random.choice(LETTERS) for _ in range(random.randrange(8)))
+    return text[:4] if text.isdecimal() else text  # else it may be a year that there is not
 
 
 def _days(random: random.Random) -> int:

@@ -20,7 +20,8 @@ from millstream.values import NAN, round_real
 # Exact for sums and products of two decimals; a quotient is cut beyond any digit that counts.
 EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
 
-_BLANK = "".join(map(chr, range(0x21))) + "\x7f"
+_SPACE = "".join(map(chr, range(0x21)))
+_BLANK = _SPACE + "\x7f"
 _INTEGER = re.compile(r"([+-]?)0*(\d{1,19})", re.ASCII)  # a BIGINT has at most 19 digits
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ANY_DIGITS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -100,6 +101,7 @@ def _decimal_overflow(value: Decimal, type: pa.DataType) -> EvaluationError:
 
 
 def _trimmed(text: str) -> str:
+    """Without what Spark takes for blank around a text; Java, which reads fractions, takes less."""
     return text.strip(_BLANK)
 
 
@@ -146,7 +148,7 @@ def _to_double(value: Any, source: pa.DataType, target: pa.DataType) -> float:
 
 def parse_double(text: str) -> float | None:
     """A number as Java reads it, or an infinity or NaN by name; None for anything else."""
-    text = _trimmed(text)
+    text = text.strip(_SPACE)
     if text.lower() == "nan":
         return NAN
     if _INFINITY.fullmatch(text):
@@ -171,7 +173,7 @@ def _to_decimal(value: Any, source: pa.DataType, target: pa.DataType) -> Decimal
 
 def _exact(value: Any, source: pa.DataType) -> Decimal | None:
     if source == types.STRING:
-        return _parse_decimal(_trimmed(value))
+        return _parse_decimal(value.strip(_SPACE))
     if source == types.TIMESTAMP:
         return Decimal(value).scaleb(-6)
     if isinstance(value, float):
