@@ -135,8 +135,8 @@ TEMPLATES: dict[str, list[str]] = {
         "TRIM(LEADING 'a' FROM {s})", "TRIM(TRAILING {s} FROM {s})", "BTRIM({s})",
         "BTRIM({s}, {s})",
         "REPLACE({s}, {s})", "REPLACE({s}, {s}, {s})", "TRANSLATE({s}, {s}, {s})", "REVERSE({s})",
-        "SPLIT_PART({s}, {s}, {k})", "LPAD({s}, {k}, {s})", "RPAD({s}, {k}, {s})", "LPAD({s}, {k})",
-        "RPAD({s}, 9)", "REPEAT({s}, {k})", "CHR({i})", "CHR({l})", "MD5({y})", "MD5({s})",
+        "SPLIT_PART({s}, {s}, {k})", "LPAD({s}, {c}, {s})", "RPAD({s}, {c}, {s})", "LPAD({s}, {c})",
+        "RPAD({s}, 9)", "REPEAT({s}, {c})", "CHR({i})", "CHR({l})", "MD5({y})", "MD5({s})",
         "SHA2({s}, 256)", "SHA2({y}, {k})", "UPPER({s})", "LOWER({s})", "INITCAP({s})", "{p}.b",
         "ELEMENT_AT({o}, {k})", "{o}[{k}]", "TRY_ELEMENT_AT({o}, {k})", "({s} || {s})",
     ],
@@ -215,6 +215,8 @@ class Tree:
 
 def tree(random: random.Random, kind: str, depth: int) -> Tree:
     """A random expression, most probably of a kind."""
+    if kind == "c":  # a small constant: there is no memory for texts of any length
+        return Tree(kind, (str(random.choice([0, 1, 2, 3, -1, 5, 20])),))
     if random.random() < 0.04:
         kind = random.choice(list(PLAIN))
     if depth == 0 or random.random() < 0.12:

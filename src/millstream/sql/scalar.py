@@ -36,6 +36,14 @@ from millstream.sql.calls import call_of, written_name
 from millstream.sql.clauses import parameter_value
 from millstream.sql.intervals import bind_interval, units_of
 from millstream.sql.literals import literal_of
+from millstream.sql.operands import (
+    ROUNDED,
+    compared_as_integers,
+    is_number,
+    is_suffixed_number,
+    with_own_digits,
+    with_strings_cast,
+)
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scope import Scope, name_of, name_span_of, refuse_others, span_of
 from millstream.sql.written import is_unary_plus, too_many
@@ -121,9 +129,9 @@ class ScalarBinder:
                 return bind_interval(node)
             case exp.HexString():
                 return Literal(bytes.fromhex(_hex_digits(node)), types.BINARY)
-            case exp.Neg() if _is_number(node.this):
+            case exp.Neg() if is_number(node.this):
                 return self._literal(node.this, negative=True)
-            case exp.Neg() if _is_suffixed_number(node.this):
+            case exp.Neg() if is_suffixed_number(node.this):
                 return self._cast(node.this, negative=True)
             case exp.Anonymous() if is_unary_plus(node):
                 return self._positive(node)
@@ -239,7 +247,9 @@ class ScalarBinder:
         if not function.deterministic and at is not None:
             self.nondeterministic(at, name)
         if name in ("/", "-"):
-            arguments = _strings_as(name, arguments)
+            arguments = with_strings_cast(name, arguments)
+        if name in ROUNDED:
+            arguments = compared_as_integers(name, *arguments)
         try:
             signature = function.signature(tuple(argument.type for argument in arguments))
             result = signature.result
@@ -285,7 +295,7 @@ class ScalarBinder:
         bound = [self.bind(node) for node in nodes]
         if not any(types.is_decimal(operand.type) for operand in bound):
             return bound
-        return [_with_own_digits(*pair) for pair in zip(nodes, bound, strict=True)]
+        return [with_own_digits(*pair) for pair in zip(nodes, bound, strict=True)]
 
     def _literal(self, node: exp.Literal, negative: bool = False) -> Expression:
         text = node.this
@@ -463,33 +473,6 @@ def is_subquery(node: exp.Expression) -> bool:
     return False
 
 
-def _with_own_digits(node: exp.Expression, bound: Expression) -> Expression:
-    """An integer literal, with a suffix or without, as a decimal of as many digits."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    number = node.this if isinstance(node, exp.Neg) else node
-    literal = bound.operand if isinstance(bound, Cast) and _is_suffixed_number(number) else bound
-    if not isinstance(literal, Literal) or not types.is_integral(bound.type):
-        return bound
-    if not (_is_number(number) or _is_suffixed_number(number) or isinstance(number, _PARAMETERS)):
-        return bound
-    assert isinstance(literal.value, int)
-    return Cast(literal, types.decimal_type(len(str(abs(literal.value))), 0))
-
-
-def _strings_as(name: str, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """A string beside an integer is read as an integer, also where both are divided as doubles;
-    and beside a date as a date, also where both are subtracted as timestamps."""
-    given = [argument.type for argument in arguments]
-    if name == "/" and any(map(types.is_integral, given)):
-        wanted = types.BIGINT
-    elif name == "-" and types.DATE in given:
-        wanted = types.DATE
-    else:
-        return arguments
-    return tuple(Cast(a, wanted) if a.type == types.STRING else a for a in arguments)
-
-
 def _constant(expression: Expression) -> object:
     """The value of an expression that is the same for all rows; `...` of others, or if it fails."""
     if isinstance(expression, Literal):
@@ -502,22 +485,6 @@ def _constant(expression: Expression) -> object:
         return evaluator(expression, (), {})(()) if is_deterministic(expression) else ...
     except EvaluationError:
         return ...
-
-
-def _is_number(node: exp.Expression) -> bool:
-    return isinstance(node, exp.Literal) and not node.is_string
-
-
-_PARAMETERS = (exp.Placeholder, exp.Parameter)
-
-
-def _is_suffixed_number(node: exp.Expression) -> bool:
-    """Whether it is a number such as 7L, which sqlglot reads as a CAST of a number: the suffix
-    belongs to the number's place, and not to its text."""
-    if not isinstance(node, exp.Cast) or not _is_number(node.this):
-        return False
-    place = node.this.meta
-    return "start" in place and place["end"] + 1 - place["start"] > len(node.this.this)
 
 
 def _hex_digits(node: exp.HexString) -> str:

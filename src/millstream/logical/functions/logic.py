@@ -170,11 +170,11 @@ def _nullif_signature(types: Types) -> Signature:
 
 
 def _nullif(signature: Signature, a: Any, b: Any) -> Any:
-    if a is None or b is None:
-        return a
+    if a is None:
+        return None
     common = common_of("nullif", signature.arguments)
     left, right = (cast(v, t, common) for v, t in zip((a, b), signature.arguments, strict=True))
-    return None if order_key(left) == order_key(right) else a
+    return None if right is not None and order_key(left) == order_key(right) else a
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:

@@ -198,11 +198,13 @@ def _extreme(name: str, arrow: str) -> Callable[[Signature, Sequence[Node]], Ker
 
 
 def _nullif(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """Compared as their common type; not even cast where one is NULL."""
+    """Compared as their common type; the second is not even cast where the first is NULL."""
     null = [isinstance(node, Constant) and node.plain is None for node in arguments]
-    if any(null):
-        return lambda a, b: Vector(pa.nulls(len(b), signature.result) if null[0] else a)
     common = common_of("nullif", signature.arguments)
+    if null[0]:
+        return lambda a, b: Vector(pa.nulls(len(b), signature.result))
+    if null[1]:
+        return (lambda a, b: Vector(a)) if common == signature.arguments[0] else None
     casts = [_comparable(node, common) for node in arguments]
     if not is_atomic(common) or None in casts:
         return None
@@ -212,7 +214,7 @@ def _nullif(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
         left, right = (convert(v) for convert, v in zip(casts, (a, b), strict=True) if convert)
         failed = either(left.failed, right.failed)
         if failed is not None:
-            valid = present(a, b)
+            valid = present(a)
             failed = failed if valid is None else failed & valid
         same = pc.fill_null(equal(left.values, right.values), False)
         values = pc.if_else(same, null_scalar(signature.result), a)
