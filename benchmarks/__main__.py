@@ -7,6 +7,7 @@ python -m benchmarks flat batches memory latency     the bounds on our own opera
 python -m benchmarks relations                lookups and changes of a table, and their bounds
 python -m benchmarks wins                     who wins when, as G5 and K compare plans
 python -m benchmarks estimates                the cost model against what queries do
+python -m benchmarks run                      what `run` costs beside `start`, on NEXMark
 python -m benchmarks gain planning            what the choice by cost gains, how long it takes
 """
 
@@ -18,7 +19,17 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import estimates, flat, flat_batches, gain, latency, memory, planning, relations
+from benchmarks import (
+    estimates,
+    flat,
+    flat_batches,
+    gain,
+    latency,
+    memory,
+    planning,
+    relations,
+    run_and_start,
+)
 from benchmarks.contest import contenders
 from benchmarks.papers import intervals_or_signs, who_wins
 from benchmarks.report import apart, machine
@@ -39,6 +50,7 @@ REPORTS: Mapping[str, Callable[[bool], object]] = {
     "memory": lambda quick: memory.report(),
     "latency": lambda quick: latency.report(),
     "relations": relations.report,
+    "run": run_and_start.report,
     "wins": _wins,
     "estimates": estimates.report,
     "gain": gain.report,

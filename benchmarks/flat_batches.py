@@ -101,9 +101,19 @@ TRIALS: Sequence[Trial] = (
            WHERE EXISTS (SELECT 1 FROM B WINDOW(ROWS 10) b WHERE b.k = a.k)""",
     ),
     Trial(
-        "anti-join by condition",
+        "anti-join by order",
         """SELECT a.v FROM A WINDOW(ROWS 4) a
            WHERE NOT EXISTS (SELECT 1 FROM B WINDOW(ROWS 4) b WHERE b.v > a.v)""",
+    ),
+    Trial(
+        "anti-join by condition",
+        """SELECT a.v FROM A WINDOW(ROWS 4) a
+           WHERE NOT EXISTS (SELECT 1 FROM B WINDOW(ROWS 4) b WHERE b.v + b.k > a.v)""",
+    ),
+    Trial(
+        "groups above the mean",
+        """SELECT k, COUNT(*) AS n FROM A WINDOW(RANGE 1000) GROUP BY k
+           HAVING COUNT(*) > (SELECT COUNT(*) / 100 FROM B WINDOW(RANGE 1000))""",
     ),
     Trial(
         "outer join by key",

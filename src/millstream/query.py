@@ -6,7 +6,7 @@ import datetime
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -249,40 +249,46 @@ class Query:
         from millstream.local import bounded
 
         context = self._context()
-        batch = bounded.answer(self.physical_plan, context, inputs)
+        batches = bounded.answers(self.physical_plan, context, inputs)
         self._note_errors(context.errors)
-        return self._answer_table(batch, context.beginning)
+        return self._answer_table(batches, context.beginning)
 
     def _run_spark(self) -> pa.Table:
         run = self._spark_run()
         native = run.native() if self.emit == "FINAL" else None
         if native is not None:
             self._note_errors(())
-            return self._answer_table(run.native_answer(native), -INFINITY)
+            return self._answer_table([run.native_answer(native)], -INFINITY)
         outcome = run.outcome(self.physical_plan)
         self._note_errors(outcome.errors)
-        return self._answer_table(outcome.answer(), outcome.present.beginning)
+        return self._answer_table([outcome.answer()], outcome.present.beginning)
 
     def _spark_run(self) -> SparkRun:
         from millstream.spark.runs import SparkRun
 
         return SparkRun(self._session, self.optimized_plan, self._seed)
 
-    def _answer_table(self, batch: Batch, beginning: int) -> pa.Table:
+    def _answer_table(self, batches: Sequence[Batch], beginning: int) -> pa.Table:
         """The whole answer of a finished run, in normal form and in order."""
         from millstream.local import answers
+        from millstream.local.normal_form import added_up, whole_answer
+        from millstream.physical.batch import merged
+        from millstream.physical.ordering import in_order
 
         schema, domain = self.plan.schema, self.plan.domain
         if self.emit == "CHANGES":
-            return answers.changes_table(schema, domain, answers.in_order(batch))
-        batch = answers.normal_form(answers.cropped(batch, beginning))
+            return answers.changes_table(schema, domain, in_order(merged(batches)))
+        batches = [answers.cropped(batch, beginning) for batch in batches]
         granule = given_anew(self.plan)
-        if self.emit == "EVERY" and granule is not None:
-            batch = answers.in_order(answers.repeated(batch, granule))
+        if granule is None:
+            pieces = whole_answer(batches)
+        elif self.emit == "EVERY":
+            batch = in_order(answers.repeated(added_up(merged(batches)), granule))
             return answers.instants_table(schema, domain, batch)
-        if granule is not None:
-            batch = answers.cut(batch, granule)
-        return answers.final_table(schema, domain, batch)
+        else:
+            pieces = [answers.cut(added_up(merged(batches)), granule)]
+        tables = [answers.final_table(schema, domain, batch) for batch in pieces]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
     @cached_property
     def rewrites(self) -> list[tuple[str, Plan]]:

@@ -1,7 +1,7 @@
 """Answers as tables: elements with valid_from and valid_to, changes with at and change.
 
-What a finished run gives is brought to normal form and sorted, so that it does not depend on how
-the input was cut into batches; what a running query gives comes as it is found.
+What a finished run gives is brought to normal form and sorted (`normal_form.py`), so that it does
+not depend on how the input was cut into batches; what a running query gives comes as it is found.
 """
 
 from __future__ import annotations
@@ -15,52 +15,31 @@ import pyarrow.compute as pc
 
 from millstream.logical.plan import Schema
 from millstream.logical.time import INFINITY, TimeDomain
-from millstream.physical.arrays import of_int64, of_view
+from millstream.physical.arrays import of_int64, of_view, view
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, are_ones
 from millstream.physical.instants import up
-from millstream.physical.kernels.looks import least
-from millstream.physical.kernels.steps import previous_steps, running_counts
+from millstream.physical.kernels.looks import greatest, has_value, least
 from millstream.physical.keys import KeySpace
 from millstream.physical.long_texts import ordinary
 from millstream.physical.ordering import order_words
 from millstream.physical.pieces import check_pieces
-from millstream.physical.sweep import Sweep
 from millstream.records import LAST_TIMESTAMP
 
 
-def normal_form(batch: Batch) -> Batch:
-    """Maximal pieces of constant weight, by start, end and row."""
-    types = [array.type for array in batch.columns]
-    codes = KeySpace(types).encode(batch.columns, len(batch))
-    sweep = Sweep(ordered=False)
-    sweep.add(codes, batch)
-    count = int(codes.max(initial=-1)) + 1
-    steps = sweep.due(INFINITY, count)
-    levels = running_counts(steps.code, steps.delta, steps.bounds, np.zeros(count, np.int64))
-    code, time = steps.step_code, steps.step_time
-    previous = previous_steps(code)
-    moved = np.flatnonzero(levels != np.where(previous < 0, 0, levels[previous]))
-    code, time, levels = code[moved], time[moved], levels[moved]
-    follows = np.append(code[1:] == code[:-1], False)[: len(code)]
-    end = np.where(follows, np.append(time[1:], 0)[: len(code)], INFINITY)
-    held = np.flatnonzero(levels != 0)
-    first_row = np.zeros(count, np.int64)
-    first_row[codes[::-1]] = np.arange(len(codes))[::-1]
-    rows = _shown(batch.columns.take(first_row[code[held]]))
-    return in_order(Batch(rows, time[held], end[held], levels[held], batch.frontier))
-
-
-def _shown(rows: Columns) -> Columns:
+def shown(rows: Columns) -> Columns:
     """Of all equal rows, those that are shown: without negative zeros."""
-    zeros = {a.type: pa.scalar(0, a.type) for a in rows if pa.types.is_floating(a.type)}
-    return Columns.of(pc.add(a, zeros[a.type]) if a.type in zeros else a for a in rows)
+    return Columns.of(map(_without_negative_zeros, rows))
 
 
-def in_order(batch: Batch) -> Batch:
-    """By start, end and row."""
-    words = [batch.start, batch.end]
-    words += [word for array in batch.columns for word in order_words(array)]
-    return batch.take(np.lexsort(words[::-1]))
+def _without_negative_zeros(array: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(array.type):
+        return array
+    if not has_value(view(array), _NEGATIVE_ZERO[array.type.bit_width]):
+        return array
+    return pc.add(array, pa.scalar(0, array.type))
+
+
+_NEGATIVE_ZERO = {32: -(2**31), 64: -(2**63)}  # the bits of a REAL, of a DOUBLE
 
 
 def cropped(batch: Batch, beginning: int, in_order: bool = False) -> Batch:
@@ -127,7 +106,7 @@ def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
     codes = KeySpace(types).encode(batch.columns, len(batch))
     totals = np.bincount(codes, batch.weight).astype(np.int64) if len(codes) else codes
     _, first = np.unique(codes, return_index=True)
-    rows = _shown(batch.columns.take(np.repeat(first, totals)))
+    rows = shown(batch.columns.take(np.repeat(first, totals)))
     words = [word for array in rows for word in order_words(array)]
     if words:
         rows = rows.take(np.lexsort(words[::-1]))
@@ -144,5 +123,7 @@ def _table(
 
 def _times(domain: TimeDomain, instants: Ints) -> pa.Array:
     if pa.types.is_timestamp(domain.type):
-        return of_view(np.minimum(instants, LAST_TIMESTAMP), domain.type)
+        if greatest(instants) > LAST_TIMESTAMP:
+            instants = np.minimum(instants, LAST_TIMESTAMP)
+        return of_view(instants, domain.type)
     return of_int64(instants)

@@ -94,6 +94,23 @@ class _Arrivals:
         return of_int64(self.first + index)
 
 
+def answers(
+    plan: PhysicalPlan,
+    context: Context,
+    inputs: Mapping[str, Records],
+    frontier: int = INFINITY,
+    rows: int = BATCH_ROWS,
+) -> list[Batch]:
+    """All that the plan gives over the inputs, when every source has come so far after them, as it
+    came; at least one batch."""
+    given: list[Batch] = [Batch.empty(plan.types, NEVER)]
+    graph = Graph(plan, context, lambda batch: given.append(batch.gathered()))
+    for _ in feed_batches(graph, inputs, rows, frontier):
+        pass
+    graph.bring_to(frontier)
+    return given
+
+
 def answer(
     plan: PhysicalPlan,
     context: Context,
@@ -101,10 +118,5 @@ def answer(
     frontier: int = INFINITY,
     rows: int = BATCH_ROWS,
 ) -> Batch:
-    """All that the plan gives over the inputs, when every source has come so far after them."""
-    given: list[Batch] = [Batch.empty(plan.types, NEVER)]
-    graph = Graph(plan, context, lambda batch: given.append(batch.gathered()))
-    for _ in feed_batches(graph, inputs, rows, frontier):
-        pass
-    graph.bring_to(frontier)
-    return merged(given)
+    """The same as one batch."""
+    return merged(answers(plan, context, inputs, frontier, rows))

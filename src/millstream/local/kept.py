@@ -6,6 +6,7 @@ import numpy as np
 
 from millstream.local import answers
 from millstream.local.graph import Graph
+from millstream.local.normal_form import normal_form
 from millstream.physical.batch import NEVER, Batch, merged
 from millstream.physical.operator import PhysicalPlan
 
@@ -37,7 +38,7 @@ class Kept:
         self.horizon = max(self.horizon, horizon)
         batch = self.batch()
         if self._changes:
-            batch = answers.normal_form(batch)
+            batch = normal_form(batch)
         batch = batch.where(batch.end > self.horizon)
         list(batch.columns)
         self._batches = [batch]

@@ -15,6 +15,7 @@ from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Column, operands
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan, Schema
 from millstream.logical.time import INFINITY
+from millstream.logical.uniqueness import at_most_one_row
 from millstream.optimizer.conditions import can_fail, join_keys
 from millstream.optimizer.facts.sharing import Nodes
 from millstream.physical.operator import Pattern, PhysicalPlan
@@ -33,6 +34,7 @@ from millstream.physical.operators.pointwise import Form, Function, Pointwise
 from millstream.physical.operators.semi_join import SemiJoin
 from millstream.physical.operators.source import Source
 from millstream.physical.operators.split import Split
+from millstream.physical.operators.threshold_semi_join import compared
 from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.top_n import TopN
 from millstream.physical.operators.union import Union
@@ -240,7 +242,8 @@ class _Chooser:
                 return Join(left, right, keys, condition, (areas, areas))
             case JoinKind.SEMI | JoinKind.ANTI:
                 anti = plan.kind is JoinKind.ANTI
-                return SemiJoin(left, right, keys, condition, anti)
+                threshold = not keys and _is_threshold(plan)
+                return SemiJoin(left, right, keys, condition, anti, threshold=threshold)
         outer = (
             plan.kind in (JoinKind.LEFT, JoinKind.FULL),
             plan.kind
@@ -250,6 +253,14 @@ class _Chooser:
             ),
         )
         return OuterJoin(left, right, outer, plan.schema, keys, condition)
+
+
+def _is_threshold(plan: logical.Join) -> bool:
+    """Whether the condition compares rows of the left with the only row of the right."""
+    parts = compared(plan.condition, plan.left.schema, plan.right.schema)
+    if parts is None or any(can_fail(part) for part in (parts[0], parts[2])):
+        return False
+    return at_most_one_row(plan.right)
 
 
 def _turned(plan: logical.Join) -> logical.Join | None:

@@ -14,6 +14,7 @@ from millstream.errors import QueryError
 from millstream.logical.plan import Plan
 from millstream.logical.text import plan_text
 from millstream.optimizer.facts.sharing import Consumers, Nodes
+from millstream.optimizer.rules.compare_with_extreme import compare_with_extreme
 from millstream.optimizer.rules.connect_joins import connect_joins
 from millstream.optimizer.rules.drop_distincts import drop_distincts
 from millstream.optimizer.rules.drop_windows import drop_windows
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     connect_joins,  # when conditions are in the joins that they link
     look_up_constants,  # when filters are below windows
     spread_emptiness,
+    compare_with_extreme,  # when inputs that are empty are known to be
     drop_windows,
     drop_distincts,
     merge_maps,

@@ -134,6 +134,11 @@ class Gate:
         self._know_groups(int(groups.max(initial=-1)) + 1)
         self._timeline.add(1, groups, batch, [np.zeros(len(batch), np.int64)])
 
+    def begin_covered(self, groups: Ints) -> None:
+        """These groups, of which no row is there yet, are covered."""
+        self._know_groups(int(groups.max(initial=-1)) + 1)
+        self._groups[groups, COVER] = 1
+
     # --- what passes -----------------------------------------------------------------------------
 
     def due(self, frontier: int) -> Passed:
@@ -160,10 +165,12 @@ class Gate:
 
     # --- forgetting ------------------------------------------------------------------------------
 
-    def mark_live(self, groups: Mask) -> None:
-        """Mark the groups that are covered, have rows, or have a future."""
+    def mark_live(self, groups: Mask, covered: bool = True) -> None:
+        """Mark the groups that have rows or a future; those that are `covered` too."""
         known = self._groups[: len(groups)]
-        groups[: len(known)] |= (known[:, COVER] != 0) | (known[:, SIZE] != 0)
+        groups[: len(known)] |= known[:, SIZE] != 0
+        if covered:
+            groups[: len(known)] |= known[:, COVER] != 0
         groups[self._timeline.live()] = True
 
     def renumber_groups(self, kept: Ints, renumbered: Ints) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.physical.arrays import int64, is_plain, validity, view
-from millstream.physical.batch import Batch, Ints, are_ones
-from millstream.physical.kernels.looks import climbs
+from millstream.physical.arrays import gather, int64, is_plain, validity, view
+from millstream.physical.batch import Batch, Ints, LazyColumn, are_ones, numbers
+from millstream.physical.kernels.grouped_sorting import (
+    groups_of,
+    same_times,
+    sort_groups,
+    split_groups,
+)
+from millstream.physical.kernels.looks import ascends, climbs
 from millstream.physical.long_texts import is_text
 from millstream.values import order_key, to_plain
 
@@ -35,6 +43,11 @@ def order_words(array: pa.Array) -> Iterator[Ints]:
         yield np.array([ranks_of[key] for key in keys], np.int64)
 
 
+def has_one_word(type: pa.DataType) -> bool:
+    """Whether values of all batches are ordered by one and the same word, beside that of NULL."""
+    return is_plain(type) or bool(pa.types.is_boolean(type))
+
+
 def _ranks(array: pa.Array) -> Ints:
     """The places of values among the different values of the array; 0 for NULL."""
     encoded = array.dictionary_encode()
@@ -57,6 +70,58 @@ def _float_order(array: pa.Array) -> Ints:
     if valid is not None:
         ordered[~valid] = 0
     return ordered
+
+
+def in_order(batch: Batch) -> Batch:
+    """By start, end and row. Only elements that start together are compared further, and only as
+    far as the columns that tell them apart."""
+    start, end = batch.start, batch.end
+    order = None
+    if not ascends(start):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    readers: list[_Reader] = [partial(_words_of, column) for column in batch.columns.lazy]
+    alike = same_times(start, end)
+    if alike is None:
+        alike = start[1:] == start[:-1]
+        readers.insert(0, lambda rows: [batch.end[rows]])
+    if alike.any():
+        tied, group = groups_of(alike)
+        rows = tied if order is None else order[tied]
+        ordered = _sorted_ties(rows, group, readers)
+        if ordered is not rows:
+            order = np.arange(len(batch)) if order is None else order
+            order[tied] = ordered
+    return batch if order is None else batch.take(order)
+
+
+_Reader: TypeAlias = Callable[[Ints], Sequence[Ints]]  # the words of some rows
+
+
+def _words_of(column: LazyColumn, rows: Ints) -> list[Ints]:
+    return [*order_words(gather(column.array, rows))]
+
+
+def _sorted_ties(rows: Ints, group: Ints, readers: Iterable[_Reader]) -> Ints:
+    """Rows by group, which ascends, then by words; the given array if they are in order."""
+    given = found = rows
+    places = numbers(len(rows))  # of those that are still tied, in what is found
+    for read in readers:
+        words = read(rows)
+        order = np.arange(len(rows))
+        moved = [sort_groups(group, word, order) for word in reversed(words)]  # each is stable
+        if any(moved):
+            found = given.copy() if found is given else found
+            rows = rows[order]
+            found[places] = rows
+        same = np.ones(max(len(rows) - 1, 0), np.bool_)
+        for word in words:
+            split_groups(group, word, order, same)
+        if not same.any():
+            break
+        tied, group = groups_of(same)
+        rows, places = rows[tied], places[tied]
+    return found
 
 
 def sorted_rows(times: Ints, columns: Sequence[pa.Array]) -> Ints | None:

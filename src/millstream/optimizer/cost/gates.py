@@ -71,7 +71,11 @@ def semi_join(node: SemiJoin, inputs: Sequence[Characteristics], model: Model) -
         output = replace(output, clumps=_swinging(node.keys, left, passed))
     rows, size = _gate_state(left, right)
     work = _gate_work(left, right, len(node.keys), len(node.left.schema), output)
-    if node.condition is not None:
+    if node.threshold:
+        # For each change of the threshold a search, and an event for each row that it crosses.
+        work = together(work, {Primitive.EVENT: right.elements + output.elements})
+        rows += left.variety
+    elif node.condition is not None:
         beside = _areas(node.inputs, node.keys, node.condition, inputs, model)
         work = together(work, beside.work, {Primitive.EVENT: 2 * beside.output.elements})
         rows += beside.rows + beside.output.ahead - right.ahead  # pairs cover, not right rows

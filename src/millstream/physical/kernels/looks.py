@@ -54,3 +54,11 @@ def all_ones(values: Ints) -> bool:
     for i in range(len(values)):
         others += values[i] != 1
     return others == 0
+
+
+@njit(cache=True)
+def has_value(values: NDArray[np.signedinteger], value: int) -> bool:
+    found = 0
+    for i in range(len(values)):
+        found += values[i] == value
+    return found > 0

@@ -2,9 +2,10 @@
 
 *Meaning*: for every t, out(t) = { (e, n) in left(t) | some e' in right(t) satisfies θ with e }, or
 none does. A partner for which θ cannot be evaluated is neither a partner nor the lack of one.
-*State*: where equality decides, the left rows and a counter for each key, no right rows; otherwise
-also areas of both inputs, and a counter for each left row. Elements that are ahead of the other
-input wait as they came: each takes what its columns and its interval take.
+*State*: where equality decides, the left rows and a counter for each key, no right rows; where θ
+compares with the only right row (`threshold`), that of `threshold_semi_join.py`; otherwise also
+areas of both inputs, and a counter for each left row. Elements that are ahead of the other input
+wait as they came: each takes what its columns and its interval take.
 *Form*: changes when the frontier has passed them; over elements with known ends, a row keeps its
 end and is retracted only if it must go before (G5's hybrid). INTERVALS gives each piece when it
 ends.
@@ -31,6 +32,7 @@ from millstream.physical.gate import Gate, Passed
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, JoinKey, Pairs, Sides
 from millstream.physical.operators.pointwise import Form
+from millstream.physical.operators.threshold_semi_join import ThresholdOperator
 from millstream.physical.settling import Pieces
 from millstream.physical.waiting import Waiting
 
@@ -48,6 +50,7 @@ class SemiJoin(PhysicalPlan):
     anti: bool = False
     form: Form = Form.SIGNED
     final: bool = False
+    threshold: bool = False  # the condition compares with the only row of the right input
 
     input_names = ("left", "right")
 
@@ -61,10 +64,12 @@ class SemiJoin(PhysicalPlan):
 
     @property
     def state(self) -> str:
+        if self.threshold:
+            return "gate, sorted values"
         return "gate" if self.condition is None else "gate, areas"
 
     def open(self, context: Context) -> Operator:
-        return SemiJoinOperator(self, context)
+        return (ThresholdOperator if self.threshold else SemiJoinOperator)(self, context)
 
 
 class Gated:
