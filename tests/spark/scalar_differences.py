@@ -23,6 +23,7 @@ from millstream.logical.expressions import (
 )
 from millstream.spark.native_calls import _has_near_positions
 from millstream.types import (
+    BIGINT,
     BINARY,
     DATE,
     INT,
@@ -136,6 +137,13 @@ def _cut(source: pa.DataType, target: pa.DataType) -> bool:
     return is_decimal(source) and bool(source.precision > 15) and target == INT
 
 
+def _cuts_small_decimals(part: Expression) -> bool:
+    """Columns are not affected: Spark reads them as decimals with many digits."""
+    if not isinstance(part, Cast) or isinstance(part.operand, Column):
+        return False
+    return is_decimal(part.operand.type) and part.operand.type.scale > 18 and part.type == BIGINT
+
+
 def _moves_dates(part: Expression) -> bool:
     """By an interval that is neither a literal in days nor a difference of dates."""
     if not isinstance(part, Call) or part.function not in ("+", "-") or part.type != TIMESTAMP:
@@ -200,12 +208,23 @@ MEANT = {
         "Spark makes a DOUBLE of it first: 99.999999999999999999 becomes 100",
         _cuts_long_decimals,
     ),
+    "small decimals as BIGINT": Meant(
+        "Spark fails with ArrayIndexOutOfBoundsException for some computed decimals with more "
+        "than 18 digits after the point",
+        _cuts_small_decimals,
+    ),
 }
 
 # Rows that fail here with such a message, and have a value in Spark.
 _OUT_OF_YEARS = re.compile(r"^(date|timestamp) overflow|is not within the years 1 to 9999")
+_TIME_OF_DAY = re.compile(r'^cannot cast "\s*(T\d|\d{1,2}:\d)[^"]*" to TIMESTAMP')
 MEANT_FAILURES = {
     "years beyond 9999": (_OUT_OF_YEARS, "DATE and TIMESTAMP have the years 1 to 9999"),
+    "times of day": (
+        _TIME_OF_DAY,
+        "a text with a time of day alone is no TIMESTAMP; in Spark it is that time of the day on "
+        "which the query runs",
+    ),
 }
 
 

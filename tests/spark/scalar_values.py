@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -111,7 +112,10 @@ def text_of(random: random.Random) -> str:
     if random.random() < 0.7:
         return random.choice(TEXTS)
     text = "".join(random.choice(LETTERS) for _ in range(random.randrange(8)))
-    return text[:4] if text.isdecimal() else text  # else it may be a year that there is not
+    if text.isdecimal():  # more digits may be a year beyond 9999
+        return text[:4]
+    # TRY_CAST makes NULL of a time of day here, and a TIMESTAMP of today in Spark.
+    return text.replace(":", "-") if re.match(r"\s*(T\d|\d{1,2}:\d)", text) else text
 
 
 def _days(random: random.Random) -> int:

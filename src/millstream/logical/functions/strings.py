@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 import zlib
 from collections.abc import Callable, Sequence
@@ -85,8 +86,14 @@ def _next_place(text: str, piece: Piece, start: int, end: int) -> int | None:
     if None not in piece:
         place = text.find("".join(c for c in piece if c is not None), start, end)
         return None if place < 0 else place
-    places = range(start, end - len(piece) + 1)
-    return next((place for place in places if _fits(text, piece, place)), None)
+    found = _searched(piece).search(text, start, end)
+    return None if found is None else found.start()
+
+
+@lru_cache(maxsize=1024)
+def _searched(piece: Piece) -> re.Pattern[str]:
+    """A regular expression without repetitions, which has nothing to backtrack to."""
+    return re.compile("".join("." if c is None else re.escape(c) for c in piece), re.DOTALL)
 
 
 def _rlike_type(signature: Signature, text: object, pattern: object) -> pa.DataType:
