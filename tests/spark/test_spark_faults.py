@@ -6,8 +6,10 @@ The usual run kills the driver twice; MILLSTREAM_KILLS=30 kills it so often.
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 
 import millstream as ms
 from effort import kills
+from millstream.spark import keepers
 from spark import driven_query
 from spark.driven_query import ROWS, answers, checkpoint, expected, run, session_of
 
@@ -171,6 +174,25 @@ def test_two_processes(halfway: Path) -> None:
     finally:
         holder.kill()
         holder.wait()
+
+
+def test_keepers_whose_folder_is_not_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = secrets.token_hex(8)
+    monkeypatch.setattr(keepers.Query, "new", lambda *given: keepers.Query(*given, token))
+    folder = Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}-{token}"
+    folder.mkdir(0o755)
+    try:
+        with pytest.raises(ms.QueryError) as error:
+            run(session_of("spark"), tmp_path, ROWS)
+        assert list(folder.iterdir()) == []
+    finally:
+        folder.rmdir()
+    assert str(error.value) == (
+        f'error: query "driven" failed: the folder "{folder}" of the keepers of this query is not '
+        "private\nhelp: another user may have created it: set TMPDIR to a folder of your own"
+    )
 
 
 _HOLD = """

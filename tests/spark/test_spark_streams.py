@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import threading
 import time
 import warnings
@@ -321,6 +322,14 @@ def test_sparks_log_is_gone(folder: Path, tmp_path: Path, uninterrupted: list[El
     shutil.rmtree(tmp_path / "checkpoint" / "spark")
     answered(folder, tmp_path / "checkpoint", None, given)
     assert whole(given) == uninterrupted
+
+
+def test_sparks_log_is_private(folder: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir(0o755)
+    answered(folder, checkpoint, 1, {})
+    assert (checkpoint / "spark" / "S" / "offsets").is_dir()
+    assert stat.S_IMODE((checkpoint / "spark").stat().st_mode) == 0o700
 
 
 # --- mistakes -------------------------------------------------------------------------------------

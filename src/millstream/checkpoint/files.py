@@ -14,13 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Protocol
 
-from millstream.errors import QueryError
+from millstream.checkpoint.folders import FOLDER_MODE, new_file, private_folder
+from millstream.checkpoint.folders import CheckpointError as CheckpointError
 
 _DRAFT = ".draft"
-
-
-class CheckpointError(QueryError):
-    """A checkpoint that cannot be used: damaged, of another query, or in use."""
 
 
 class Files(Protocol):
@@ -48,11 +45,14 @@ class Files(Protocol):
 
 class LocalFiles:
     """A folder of a file system with atomic rename: local, NFS, HDFS mounts. Without `durable`
-    nothing is forced to the disk: for queries whose checkpoint dies with them."""
+    nothing is forced to the disk: for queries whose checkpoint dies with them. New files and
+    folders are private to their owner; with `shared` they follow the umask."""
 
-    def __init__(self, root: str | Path, durable: bool = True) -> None:
+    def __init__(self, root: str | Path, durable: bool = True, shared: bool = False) -> None:
         self.root = Path(root)
         self.durable = durable
+        self._folder_mode = 0o777 if shared else FOLDER_MODE
+        self._opener = None if shared else new_file
 
     def write(self, name: str, parts: Sequence[bytes]) -> None:
         with self._writing():
@@ -116,7 +116,7 @@ class LocalFiles:
     def _make_folder(self, folder: Path) -> None:
         if not folder.is_dir():
             self._make_folder(folder.parent)
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(self._folder_mode, exist_ok=True)
             self._sync_folder(folder.parent)
 
     def _draft(self, name: str, data: bytes) -> Path:
@@ -126,7 +126,7 @@ class LocalFiles:
 
     def _make(self, path: Path, parts: Sequence[bytes]) -> None:
         try:
-            with path.open("xb") as file:
+            with open(path, "xb", opener=self._opener) as file:
                 file.writelines(parts)
                 self._sync(file)
         except OSError as error:
@@ -157,9 +157,14 @@ class Lock:
     """At most one process has a checkpoint; the lock goes with the process."""
 
     def __init__(self, root: str | Path) -> None:
-        path = Path(root) / "lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
+        private_folder(Path(root), "the checkpoint")
+        try:
+            self._file = open(Path(root) / "lock", "ab", opener=new_file)  # noqa: SIM115
+        except OSError as error:
+            raise CheckpointError(
+                f'the checkpoint "{root}" cannot be written: {error.strerror}',
+                help="name a folder that you may write to",
+            ) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
-from urllib.parse import quote
 
 from millstream.checkpoint.files import CheckpointError, Files
+from millstream.checkpoint.folders import file_name
 from millstream.checkpoint.records import sealed, unsealed
 
 FOLDER = "journal"
@@ -22,7 +22,7 @@ class Journal:
 
     def __init__(self, files: Files, stream: str) -> None:
         self._files = files
-        self._folder = f"{FOLDER}/{quote(stream, safe='')}"
+        self._folder = f"{FOLDER}/{file_name(stream)}"
         self._count = 0
 
     def notes(self) -> list[tuple[int, Any]]:

@@ -11,11 +11,11 @@ import pickle
 import threading
 from collections import deque
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import pyarrow as pa
 
 from millstream.checkpoint.files import CheckpointError, Files
+from millstream.checkpoint.folders import file_name
 from millstream.checkpoint.records import sealed, unsealed
 from millstream.records import Checked, Records
 
@@ -37,7 +37,7 @@ class Spool:
 
     def __init__(self, files: Files, stream: str) -> None:
         self._files = files
-        self._folder = f"{FOLDER}/{quote(stream, safe='')}"
+        self._folder = f"{FOLDER}/{file_name(stream)}"
         self._entries: deque[_Entry] = deque()
         self._changing = threading.Lock()
 

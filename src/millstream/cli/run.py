@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.checkpoint.folders import file_name
 from millstream.cli.liveness import is_live
 from millstream.cli.mailbox import Mailbox
 from millstream.cli.output import Output, default_format
@@ -157,7 +158,7 @@ def run_live(
             stack.callback(each.stop)
         for query in queries:
             sink = mailbox.sink(query.name) if query.sink is None else None
-            folder = None if checkpoint is None else str(Path(checkpoint) / query.name)
+            folder = None if checkpoint is None else str(Path(checkpoint) / file_name(query.name))
             running.append(query.start(sink, checkpoint=folder))
             stack.callback(running[-1].stop)
         stack.callback(mailbox.close)  # first: if all goes well nothing is left to be taken

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millstream.checkpoint.folders import FOLDER_MODE, new_file
 from millstream.cli.explain import verbose_text
 from millstream.cli.live import watch, watch_kept
 from millstream.cli.liveness import is_live
@@ -112,8 +113,8 @@ def prompt_session(session: Session, **options: Any) -> PromptSession[str]:
     history: History = InMemoryHistory()
     with suppress(OSError):
         folder = _state_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "history").open("ab").close()
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        open(folder / "history", "ab", opener=new_file).close()  # may contain secrets
         history = FileHistory(str(folder / "history"))
     return PromptSession(
         "millstream> ",

@@ -11,13 +11,13 @@ by another process numbers its rows anew, so the numbers of its later changes ar
 from __future__ import annotations
 
 from dataclasses import replace
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.catalog import Stream
 from millstream.checkpoint.files import Files
+from millstream.checkpoint.folders import file_name
 from millstream.checkpoint.records import sealed, unsealed
 from millstream.checkpoint.spool import Spool, decoded, encoded
 from millstream.local.inbox import CAPACITY, Inbox, SpooledInlet
@@ -37,7 +37,7 @@ class TableInlet(SpooledInlet):
         super().__init__(stream, inbox, CAPACITY, Spool(files, stream.name))
         self.known: Records | None = None  # what the query was told before a restart, all in all
         self._files = files
-        self._folder = f"{_FOLDER}/{quote(stream.name, safe='')}"
+        self._folder = f"{_FOLDER}/{file_name(stream.name)}"
         self._folded = 0  # rows of changes that have become one
         self._rows = 0  # rows that they left
         # The numbers of rows that the table has from before a restart, and those that the query

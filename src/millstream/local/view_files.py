@@ -40,7 +40,7 @@ class ViewFiles:
     """One thread writes; those who read files that go meanwhile are not its business."""
 
     def __init__(self, folder: str | Path) -> None:
-        self._files = LocalFiles(folder)
+        self._files = LocalFiles(folder, shared=True)
         self.logged = 0  # rows of changes that no `rows-N` has
 
     def log(self, changes: pa.Table, batch: int, frontier: int) -> None:

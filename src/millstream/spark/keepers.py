@@ -12,6 +12,7 @@ import fcntl
 import os
 import pickle
 import secrets
+import stat
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from millstream.checkpoint.folders import FOLDER_MODE, new_file
+from millstream.errors import QueryError
 from millstream.fragments.keeping import Order
-from millstream.fragments.messages import Message, as_record, messages_in
+from millstream.fragments.messages import Kind, Message, as_record, messages_in
 from millstream.fragments.work import Work
 from millstream.spark.job import Task
 
@@ -57,7 +60,11 @@ def kept_task(query: Query, level: int, order: Order) -> Task:
         messages = [message for record in records for message in messages_in(record)]
         if not messages:
             return
-        for message in _asked(query, level, order, messages):
+        try:
+            answer = _asked(query, level, order, messages)
+        except QueryError as error:  # a retry would not help
+            answer = list(query.work.told_everywhere(Kind.FAILURE, error, level))
+        for message in answer:
             yield as_record([message])
 
     return task
@@ -83,11 +90,11 @@ def _answer(query: Query, level: int, order: Order, messages: list[Message]) -> 
 
 def _connection(query: Query, place: int) -> Connection:
     """To the keeper of a place; it is started if there is none."""
-    query.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_private(query.folder)
     address = str(query.folder / str(place))
     with suppress(OSError):
         return Client(address, "AF_UNIX")
-    with (query.folder / f"{place}.lock").open("a") as lock:
+    with open(query.folder / f"{place}.lock", "a", opener=new_file) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two tasks may want it at the same time
         with suppress(OSError):
             return Client(address, "AF_UNIX")
@@ -95,10 +102,26 @@ def _connection(query: Query, place: int) -> Connection:
         return _awaited(address)
 
 
+def _make_private(folder: Path) -> None:
+    """Create the folder of the keepers' sockets and files, from which they load programs. Another
+    user may have created one of that name, because everyone may write to /tmp."""
+    with suppress(FileExistsError):
+        folder.mkdir(FOLDER_MODE)
+    found = folder.lstat()
+    is_folder = stat.S_ISDIR(found.st_mode)
+    if not is_folder or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise QueryError(
+            f'the folder "{folder}" of the keepers of this query is not private',
+            help="another user may have created it: set TMPDIR to a folder of your own",
+        )
+
+
 def _start(query: Query, place: int) -> None:
     (query.folder / str(place)).unlink(missing_ok=True)  # a keeper that was killed leaves it
     told = query.folder / f"{place}.query"
-    told.write_bytes(_pickled(query))
+    told.unlink(missing_ok=True)
+    with open(told, "xb", opener=new_file) as file:
+        file.write(_pickled(query))
     command = [sys.executable, "-m", "millstream.spark.keeper_process", str(told), str(_executor())]
     subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 

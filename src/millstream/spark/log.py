@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.checkpoint.files import CheckpointError
+from millstream.checkpoint.folders import FOLDER_MODE
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class SparkLog:
 
     def bring_to(self, mark: Mark | None) -> None:
         """Make the log say that the batch of the mark was the last, and done."""
+        self.folder.parent.mkdir(FOLDER_MODE, exist_ok=True)  # Spark's files follow the umask
         if mark is None:
             shutil.rmtree(self.folder, ignore_errors=True)
             return

@@ -6,10 +6,10 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from millstream.catalog import Stream
 from millstream.checkpoint.files import CheckpointError
+from millstream.checkpoint.folders import file_name
 from millstream.errors import QueryError
 from millstream.fragments.remote import RemoteGraph
 from millstream.fragments.remote_input import RemoteInput
@@ -43,7 +43,7 @@ class SparkStream:
         vertices = graph.sources[stream.name]
         if not self.frame.isStreaming:
             return RemoteInput(stream, vertices, _Whole(self.frame), inbox, bounded=True)
-        folder = graph.folder / "spark" / quote(stream.name, safe="")
+        folder = graph.folder / "spark" / file_name(stream.name)
         ends = self.bounded or self.available_now
         return RemoteInput(stream, vertices, _Batches(self, folder), inbox, ends)
 
