@@ -14,6 +14,7 @@ from millstream.logical.plan import Field, Schema
 from millstream.moments import NO_UNITS, TimeUnits, is_number, is_temporal, misfit, with_texts_read
 from millstream.names import Name
 from millstream.sql.scope import check_name
+from millstream.values import check_decimals
 
 # What a value that is not of its type may raise.
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -125,6 +126,8 @@ def _array(values: list[Any], wanted: pa.DataType | None, unit: int | None) -> p
         values = with_texts_read(values, wanted, unit)
     if wanted == types.TIMESTAMP:
         return pa.array(values, wanted)
+    if wanted is None or not types.is_atomic(wanted) or types.is_decimal(wanted):
+        check_decimals(values)
     array = pa.array(values, wanted)
     if wanted is not None:
         for value, kept in zip(values, array.to_pylist(), strict=True):

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, localcontext
 from typing import Any, TypeGuard
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from millstream.types import (
     TIMESTAMP,
     is_any_list,
     is_array,
+    is_decimal,
     is_floating,
     is_struct,
     sql_name,
@@ -112,12 +114,65 @@ def to_type(array: pa.Array, type: pa.DataType) -> pa.Array:
 
 
 def _cast_to(array: pa.Array, type: pa.DataType) -> pa.Array:
+    if is_decimal(type) and _is_text(array.type):
+        return _exact_decimals(array, type)
     try:
         return array.cast(type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         reason = str(error).split("\n")[0]
         message = f"cannot read {array.type} data as {sql_name(type)}: {reason}"
         raise ValueError(message) from error
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
+
+
+# Arrow reads texts as decimals without looking at their exponents and at overflow: it crashes on
+# "1e-999999999", and "2147483648" becomes some DECIMAL(38, 38).
+_DECIMAL = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,6})?$"
+_LEAST_EXPONENT = -76  # that Arrow has a power of ten for
+
+
+def _exact_decimals(texts: pa.Array, type: pa.DataType) -> pa.Array:
+    """ValueError where a text is not a number of the type, or has too many digits."""
+    scale = type.scale
+    plain = rf"^[-+]?[0-9]{{1,{type.precision - scale}}}(\.[0-9]{{1,{scale}}})?$"
+    if type.precision > scale > 0 and pc.all(pc.match_substring_regex(texts, plain)).as_py():
+        return texts.cast(type)
+    is_number = pc.fill_null(pc.match_substring_regex(texts, _DECIMAL), True)
+    values = [
+        None if text is None else Decimal(text) for text in texts.filter(is_number).to_pylist()
+    ]
+    if len(values) < len(texts) or not all(_fits(value, type) for value in values):
+        raise ValueError(f"cannot read {texts.type} data as {sql_name(type)}: a value does not fit")
+    one = Decimal(1).scaleb(-scale)
+    with localcontext(prec=type.precision + 1):
+        return pa.array([None if v is None else v.quantize(one) for v in values], type)
+
+
+def _fits(value: Decimal | None, type: pa.DataType) -> bool:
+    if not value:  # NULL or zero
+        return True
+    digits = "".join(map(str, value.as_tuple().digits))
+    zeros = len(digits) - len(digits.rstrip("0"))
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)  # the text was a number
+    return exponent + zeros >= -type.scale and value.adjusted() < int(type.precision - type.scale)
+
+
+def check_decimals(value: object) -> None:
+    """ValueError for a decimal so small that Arrow crashes on it, also within other values."""
+    if isinstance(value, Decimal):
+        exponent = value.as_tuple().exponent
+        if isinstance(exponent, int) and exponent < _LEAST_EXPONENT:
+            raise ValueError(value)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            check_decimals(part)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            check_decimals(part)
 
 
 _STORED_AS = {DATE: INT, TIMESTAMP: BIGINT, INTERVAL: BIGINT}  # the integers in Arrow's memory

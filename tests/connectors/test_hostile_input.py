@@ -5,12 +5,15 @@ The usual run tries some hundred random texts; MILLSTREAM_EXAMPLES=100000 tries 
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
 import random
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from millstream.connectors.lines import Dropped, cut_lines, cut_rows
 from millstream.connectors.listing import listed_files
 from millstream.connectors.socket_lines import SocketLines, socket_arguments
 from millstream.records import Checked
+from millstream.values import to_type
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
@@ -390,3 +394,118 @@ def _rows(found: Iterator[Any]) -> list[Any]:
         else:
             rows[-1] += each
     return rows
+
+
+# --- values of JSON, whatever stands in the lines beside them -------------------------------------
+
+TYPES = {
+    "d": "DOUBLE",
+    "c": "DECIMAL(10, 2)",
+    "long": "DECIMAL(38, 20)",
+    "half": "DECIMAL(38, 38)",
+    "day": "DATE",
+    "ts": "TIMESTAMP",
+    "cs": "ARRAY<DECIMAL(10, 2)>",
+    "days": "ARRAY<DATE>",
+    "s": "STRUCT<day: DATE, d: DOUBLE>",
+}
+NEW_YEAR = datetime.date(2020, 1, 1)
+VALUES: list[tuple[str, str, Any]] = [
+    ("d", "-0", -0.0),
+    ("d", "9223372036854775808", 2.0**63),
+    ("d", "1" * 5_000, math.inf),
+    ("d", '"1"', ms.DataError),
+    ("c", "1e5", Decimal("100000.00")),
+    ("c", "1e-999999999", Decimal("0.00")),
+    ("c", '"1e-999999999"', Decimal("0.00")),
+    ("c", "1e999999999", ms.DataError),
+    ("c", "1e99999999999999999999", ms.DataError),
+    ("c", "2147483648", ms.DataError),
+    ("c", '"\\ud800"', ms.DataError),
+    ("long", "1234567.12345678901234567890", Decimal("1234567.12345678901234567890")),
+    ("half", "2147483648", ms.DataError),
+    ("day", '"2020-01-01T10:00"', NEW_YEAR),
+    ("day", '"\\udc00"', ms.DataError),
+    ("ts", '"\\ud800\\ud800"', ms.DataError),
+    ("cs", "[2147483648]", ms.DataError),
+    ("cs", "[1e-999999999]", ms.DataError),
+    ("cs", "[1.5]", [Decimal("1.50")]),
+    ("days", '["2020-01-01", "2020-01-01 10:00"]', [NEW_YEAR, NEW_YEAR]),
+    ("days", '["\\ud800"]', ms.DataError),
+    ("s", '{"day": "2020-01-01", "d": -0}', {"day": NEW_YEAR, "d": -0.0}),
+    ("s", '{"\\ud800": 1}', ms.DataError),
+]
+
+
+@pytest.mark.parametrize("beside", ["", "nonsense\n"])
+@pytest.mark.parametrize(("column", "text", "expected"), VALUES)
+def test_values_of_json(column: str, text: str, expected: Any, beside: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(f'{beside}{{"{column}": {text}}}\n')
+    rows, errors = started(f"json('{path}')", f"{column} {TYPES[column]}")
+    if expected is ms.DataError:
+        assert rows == []
+        assert any(f"line {1 + bool(beside)}: " in error for error in errors)
+    else:
+        assert repr(rows) == repr([(expected,)])
+    assert len(errors) == bool(beside) + (expected is ms.DataError)
+
+
+def test_json_that_begins_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'\xef\xbb\xbf{"a":"x"}\n{"a":"y"}\n')
+    assert started(f"json('{path}')", COLUMNS["json"]) == ([("x", None), ("y", None)], [])
+
+
+def test_json_is_not_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes('{"a":"x"}'.encode("utf-16-le") + b'\n{"a":"y"}\n')
+    rows, errors = started(f"json('{path}')", COLUMNS["json"])
+    assert rows == [("y", None)]
+    assert len(errors) == 1
+    assert "is not JSON" in errors[0]
+
+
+# --- decimals, which Arrow crashes on or takes for others -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["1e-999999999", "1e-77", "2147483648", "0.001", "1e9", "x", "1_0", "１", "", "nan"]
+)
+def test_texts_that_are_no_decimals_of_their_type(text: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot read string data as DECIMAL\(10, 2\)"):
+        to_type(pa.array(["1.5", text]), pa.decimal128(10, 2))
+
+
+def test_texts_that_are_decimals() -> None:
+    texts = pa.array(["1", "-1.5", "+00001.50", "1.", ".5", "12e-1", "1E3", "0e-50", "1.500", None])
+    values = ["1.00", "-1.50", "1.50", "1.00", "0.50", "1.20", "1000.00", "0.00", "1.50", None]
+    expected = [None if value is None else Decimal(value) for value in values]
+    assert to_type(texts, pa.decimal128(10, 2)).to_pylist() == expected
+    assert to_type(texts.slice(1, 1), pa.decimal128(10, 2)).to_pylist() == [Decimal("-1.50")]
+    nines = "9" * 38
+    assert to_type(pa.array([nines]), pa.decimal128(38, 0)).to_pylist() == [Decimal(nines)]
+    assert to_type(pa.array([f"0.{nines}"]), pa.decimal128(38, 38)).to_pylist() == [
+        Decimal(f"0.{nines}")
+    ]
+    with pytest.raises(ValueError, match="does not fit"):
+        to_type(pa.array(["2147483648"]), pa.decimal128(38, 38))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"c": Decimal("1e-999999999"), "cs": None},
+        {"c": None, "cs": [Decimal("1e-999999999")]},
+        {"c": Decimal("1e-77"), "cs": None},
+        {"c": Decimal("1e999999"), "cs": None},
+    ],
+)
+def test_decimals_beyond_all_bounds(values: dict[str, Any]) -> None:
+    session = ms.Session("local")
+    feed = session.feed("S", {"c": "DECIMAL(10, 2)", "cs": "ARRAY<DECIMAL(10, 2)>"})
+    with session.sql("SELECT c FROM S").start() as running:
+        feed.send([values, {"c": Decimal("1.5"), "cs": None}])
+    assert [row["c"] for row in running.results().to_pylist()] == [Decimal("1.50")]
+    (error,) = running.errors
+    assert " is not " in error.message

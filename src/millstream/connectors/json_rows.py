@@ -1,7 +1,8 @@
 """Rows of JSON, an object a line. A key that is not there is NULL; other keys are passed over.
 
 Arrow reads many lines at once, or refuses them all because of one; those lines are then read by
-Python, which is slower and finds the one.
+Python, which is slower and finds the one. Both must read a line alike: a row must not depend on
+the lines beside it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -51,6 +54,8 @@ class JsonLines:
         self._fields = place.read_fields(stream)
         self._keys: Keys | None = None
         self._number = 1  # of the next line
+        self._has_decimals = any(_has_decimals(field.type) for field in self._fields)
+        self._has_inner_times = any(_has_inner_times(field.type) for field in self._fields)
 
     def rows(self, lines: Lines) -> Iterator[Checked]:
         first = self._number
@@ -69,12 +74,19 @@ class JsonLines:
             self._keys = next(filter(None, (_keys(line, self._fields) for line in lines)), None)
         keys = self._keys or {field.name: field.name for field in self._fields}
         table = None
-        if all(map(_is_for_arrow, lines)):
+        if self._are_for_arrow(lines):
             table = _table(lines, self._fields, keys, self._stream.units)
+        if table is not None:
+            table = _converted(table, self._fields)
         if table is None:
             return _one_by_one(self._stream, lines, numbers, keys, self._place)
         named = table.rename_columns([field.name for field in self._fields])
         return checked(self._stream, Part(named, numbers), self._place)
+
+    def _are_for_arrow(self, lines: list[bytes]) -> bool:
+        if self._has_inner_times or (self._has_decimals and _have_exponents(lines)):
+            return False
+        return all(map(_is_for_arrow, lines))
 
 
 def _keys(line: bytes, fields: Sequence[Field]) -> Keys | None:
@@ -98,8 +110,7 @@ def _loaded(line: bytes) -> Any:
 
 
 def _fault(line: bytes) -> str | None:
-    """Why a line is not looked at. What Arrow and Python would see differently is refused before,
-    so that a row does not depend on the lines beside it."""
+    """Why a line is refused before it is parsed: it is not UTF-8, or too deep."""
     if not line.isascii():
         try:
             line.decode()
@@ -116,6 +127,28 @@ def _is_for_arrow(line: bytes) -> bool:
     return is_object and _fault(line) is None
 
 
+def _has_decimals(type: pa.DataType) -> bool:
+    return is_decimal(type) or any(map(_has_decimals, _inner_types(type)))
+
+
+def _has_inner_times(type: pa.DataType) -> bool:
+    """Whether times are within arrays or structs: Arrow reads fewer texts as such than CAST."""
+    return any(
+        inner in (DATE, TIMESTAMP) or _has_inner_times(inner) for inner in _inner_types(type)
+    )
+
+
+def _inner_types(type: pa.DataType) -> list[pa.DataType]:
+    if is_array(type):
+        return [type.value_type]
+    return [part.type for part in type] if is_struct(type) else []
+
+
+def _have_exponents(lines: list[bytes]) -> bool:
+    """Whether there is a number such as 1e-9: Arrow crashes on some of them as decimals."""
+    return any(_EXPONENT.search(line) is not None for line in lines)
+
+
 def _depth(line: bytes) -> int:
     depth = deepest = 0
     for mark in _MARKS.findall(_STRINGS.sub(b"", line)):
@@ -125,6 +158,7 @@ def _depth(line: bytes) -> int:
 
 
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_EXPONENT = re.compile(rb'[:,\[]\s*+"?[-+]?[0-9.]++[eE][-+]?[0-9]++["\s,\]}]')
 _NO_OBJECT = re.compile(rb"}\s*null")
 _MARKS = re.compile(rb"[\[\]{}]")
 
@@ -151,6 +185,24 @@ def _is_exact(numbers: pa.ChunkedArray) -> bool:
     return numbers.type != DOUBLE or (pc.max(pc.abs(numbers)).as_py() or 0) < 2**53
 
 
+def _converted(table: pa.Table, fields: Sequence[Field]) -> pa.Table | None:
+    """Dates as CAST reads them; None if one is not a date. Arrow does not check that a decimal
+    still fits its precision when zeros have been appended."""
+    for index, field in enumerate(fields):
+        column = table.column(index)
+        if _has_decimals(field.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:
+                return None
+        elif field.type == DATE:
+            found = from_text(column.combine_chunks(), DATE)
+            if found.failed is not None and found.failed.any():
+                return None
+            table = table.set_column(index, table.column_names[index], found.values)
+    return table
+
+
 def _read(lines: list[bytes], schema: pa.Schema) -> pa.Table | None:
     if not lines:
         return schema.empty_table()
@@ -172,6 +224,8 @@ def _as_read(type: pa.DataType) -> pa.DataType:
         return pa.list_(_as_read(type.value_type))
     if is_struct(type):
         return pa.struct([(field.name, _as_read(field.type)) for field in type])
+    if is_decimal(type) and type.precision + type.scale > 38:  # it does not look at overflow
+        return pa.decimal256(type.precision, type.scale)
     return STRING if type == DATE else type
 
 
@@ -182,8 +236,9 @@ def _one_by_one(
     stream: Stream, lines: list[bytes], numbers: Ints, keys: Keys, place: Place
 ) -> Checked:
     constants = {name: value.as_py() for name, value in place.constants.items()}
-    rows = [_row(line, keys, constants) for line in lines]
-    for field in place.read_fields(stream):
+    fields = place.read_fields(stream)
+    rows = [_row(line, fields, keys, constants) for line in lines]
+    for field in fields:
         if field.type in (DATE, TIMESTAMP) or is_decimal(field.type):
             _read_texts(rows, field, stream.units.get(field.name))
     records, bad = typed_rows(stream, rows)
@@ -194,17 +249,78 @@ def _one_by_one(
     )
 
 
-def _row(line: bytes, keys: Keys, constants: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
+def _row(
+    line: bytes, fields: Sequence[Field], keys: Keys, constants: Mapping[str, Any]
+) -> dict[str, Any] | Unreadable:
     fault = _fault(line)
     if fault is not None:
         return Unreadable(f"{_shown(line)} {fault}")
     if not line.lstrip().startswith(b"{"):
         return Unreadable(f"{_shown(line)} is not an object", "write one object per line")
     try:
-        found = json.loads(line)
+        found = json.loads(line.decode(), parse_int=_Number, parse_float=_Number)
     except ValueError as error:
         return Unreadable(f"{_shown(line)} is not JSON: {error}")
-    return {**{name: found.get(key) for name, key in keys.items()}, **constants}
+    if _HALF_PAIR.search(line) is not None and _has_half_pair(found):
+        return Unreadable(f"{_shown(line)} has half of a surrogate pair, which is not UTF-8")
+    values = {field.name: _value(found.get(keys[field.name]), field.type) for field in fields}
+    return {**values, **constants}
+
+
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _has_half_pair(value: object) -> bool:
+    """Whether a text has an escaped half of a pair: JSON allows it, UTF-8 cannot hold it."""
+    if isinstance(value, str):
+        return any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, list):
+        return any(map(_has_half_pair, value))
+    if isinstance(value, dict):
+        return any(map(_has_half_pair, (*value, *value.values())))
+    return False
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A number as it is written: which digits count depends on the type of its column."""
+
+    text: str
+
+    def as_type(self, type: pa.DataType | None) -> int | float | Decimal:
+        if type is not None and is_decimal(type):
+            try:
+                return Decimal(self.text)
+            except InvalidOperation:  # its exponent is beyond all bounds
+                return float(self.text)
+        is_whole = self.text.lstrip("-").isdigit() and len(self.text) < _MOST_DIGITS
+        if is_whole and (type is None or not pa.types.is_floating(type)):
+            return int(self.text)
+        return float(self.text)
+
+
+_MOST_DIGITS = 4_000  # that Python reads as a whole number
+
+
+def _value(value: Any, type: pa.DataType | None) -> Any:
+    """A value of JSON with numbers as the type has them; None: it is not of the type anyway."""
+    if isinstance(value, _Number):
+        return value.as_type(type)
+    if isinstance(value, list):
+        element = type.value_type if type is not None and is_array(type) else None
+        return [_inner_value(each, element) for each in value]
+    if isinstance(value, dict):
+        types = {part.name: part.type for part in type} if type and is_struct(type) else {}
+        return {key: _inner_value(each, types.get(key)) for key, each in value.items()}
+    return value
+
+
+def _inner_value(value: Any, type: pa.DataType | None) -> Any:
+    """Times within other values are read one by one; those of a column all at once."""
+    if isinstance(value, str) and type in (DATE, TIMESTAMP):
+        found = from_text(pa.array([value], STRING), type).values[0].as_py()
+        return value if found is None else found
+    return _value(value, type)
 
 
 def _shown(line: bytes) -> str:
@@ -214,7 +330,7 @@ def _shown(line: bytes) -> str:
 def _read_texts(rows: list[dict[str, Any] | Unreadable], field: Field, unit: int | None) -> None:
     """Replace the texts of a column by what they stand for, if they do; a DECIMAL may be a number
     as well."""
-    kinds = (str, int, float) if is_decimal(field.type) else (str,)
+    kinds = (str, Decimal, float) if is_decimal(field.type) else (str,)
     having = [row for row in rows if isinstance(row, dict) and type(row[field.name]) in kinds]
     texts = pa.array([str(row[field.name]) for row in having], STRING)
     found = from_text(texts, field.type, unit)
