@@ -467,3 +467,11 @@ def test_binary_is_cut_in_bytes() -> None:
         of("=", data, Literal(b"ab", BINARY)),
     ):
         assert_agree(expression, schema, rows)
+
+
+def test_an_index_beyond_int_is_not_cut_to_32_bits() -> None:
+    schema = schema_of(pa.list_(INT), BIGINT)
+    a, index = (field.column for field in schema)
+    compiled = compile_expression(of("element", a, index), schema, {})
+    found = evaluated(compiled, schema, [((7, 8), 1), ((7, 8), 2**32 + 1)])
+    assert found == [8, ("failed", 'cannot cast "4294967297" to INT')]

@@ -144,6 +144,13 @@ def _cuts_small_decimals(part: Expression) -> bool:
     return is_decimal(part.operand.type) and part.operand.type.scale > 18 and part.type == BIGINT
 
 
+def _indexes_with_bigint(part: Expression) -> bool:
+    if not isinstance(part, Call) or part.function != "element":
+        return False
+    index = part.arguments[1]
+    return isinstance(index, Cast) and index.operand.type == BIGINT
+
+
 def _moves_dates(part: Expression) -> bool:
     """By an interval that is neither a literal in days nor a difference of dates."""
     if not isinstance(part, Call) or part.function not in ("+", "-") or part.type != TIMESTAMP:
@@ -212,6 +219,11 @@ MEANT = {
         "Spark fails with ArrayIndexOutOfBoundsException for some computed decimals with more "
         "than 18 digits after the point",
         _cuts_small_decimals,
+    ),
+    "arrays with a BIGINT index": Meant(
+        "an index that is no INT fails; Spark takes its lowest 32 bits, so that a[4294967297] is "
+        "a[1]",
+        _indexes_with_bigint,
     ),
 }
 

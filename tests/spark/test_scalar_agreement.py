@@ -40,7 +40,8 @@ def test_random_expressions() -> None:
         trees = {tree.text: tree for tree in expressions(drawn, min(AT_ONCE, wanted))}
         verdict = judge(list(trees), table)
         found = [str(shrunk(trees[d.text], table)) for d in verdict.differences[:5]]
-        assert not found, f"seed {seed}:\n" + "\n".join(found)
+        before = (seed - first) * AT_ONCE
+        assert not found, f"seed {seed}, after {before} expressions:\n" + "\n".join(found)
 
 
 def test_a_difference_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
