@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 import millstream as ms
-from millstream.local import bounded
-from millstream.local.graph import Graph
+from millstream.connectors.intake.records import Records
+from millstream.model.arrays import single
 from millstream.optimizer.choice import Choices, choose
-from millstream.physical.arrays import single
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, PhysicalPlan
-from millstream.records import Records
+from millstream.runtime import bounded
+from millstream.runtime.graph import Graph
 
 Rewrite = Callable[[PhysicalPlan], PhysicalPlan]
 

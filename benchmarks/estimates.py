@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow as pa
 
 import millstream as ms
-from millstream.catalog import Stream
-from millstream.local.bounded import source_batch
-from millstream.local.graph import Graph
-from millstream.names import Name
+from millstream.connectors.intake.records import Records, records_of
+from millstream.logical.catalog import Stream
+from millstream.model.names import Name
 from millstream.optimizer.cost import Estimates, estimate, known_constants
 from millstream.optimizer.sampling import sampled, span_of
 from millstream.optimizer.statistics import Statistics
 from millstream.physical.operator import Context, PhysicalPlan
-from millstream.records import Records, records_of
+from millstream.runtime.bounded import source_batch
+from millstream.runtime.graph import Graph
 
 SECOND = 1_000_000
 SLICE = SECOND // 10  # what comes within it is a batch

@@ -23,10 +23,10 @@ import pyarrow as pa
 
 import millstream as ms
 from benchmarks.estimates import SECOND, SLICE, pushed, queries_of
-from millstream.catalog import Stream
-from millstream.local.graph import Graph
+from millstream.connectors.intake.records import Records, records_of
+from millstream.logical.catalog import Stream
 from millstream.logical.plan import Plan
-from millstream.names import Name
+from millstream.model.names import Name
 from millstream.optimizer.alternatives import alternatives
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import estimate, known_constants
@@ -39,7 +39,7 @@ from millstream.optimizer.rewriting import rewritten
 from millstream.optimizer.sampling import sampled, span_of
 from millstream.optimizer.statistics import Statistics
 from millstream.physical.operator import Context, PhysicalPlan
-from millstream.records import Records, records_of
+from millstream.runtime.graph import Graph
 
 RATES = {"A": 4000, "B": 2000, "C": 500, "D": 100, "E": 20, "F": 5}  # rows a second
 VALUES = {"k": 100, "u": 5000, "w": 10, "v": 1000}

@@ -17,11 +17,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import millstream as ms
-from millstream.local.bounded import source_batch
-from millstream.local.graph import Graph
-from millstream.logical.time import INFINITY
+from millstream.connectors.intake.records import Records
+from millstream.model.time import INFINITY
 from millstream.physical.operator import Context
-from millstream.records import Records
+from millstream.runtime.bounded import source_batch
+from millstream.runtime.graph import Graph
 
 Ints = NDArray[np.int64]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import millstream as ms
-from millstream.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
+from millstream.logical.catalog import Catalog, DerivedStream, RegisteredQuery, Stream, column_named
 from millstream.logical.plan import Field, Lifetime
-from millstream.logical.time import RAW_TIME, TIMESTAMP_TIME
-from millstream.names import Name
-from millstream.types import BIGINT, INT
+from millstream.model.names import Name
+from millstream.model.time import RAW_TIME, TIMESTAMP_TIME
+from millstream.model.types import BIGINT, INT
 
 COLUMNS = (Field("t", BIGINT), Field("x", INT))
 

@@ -14,9 +14,9 @@ from markdown_it import MarkdownIt
 from docs.document import DOCUMENTS, ROOT, blocks_of, name_of, write_anew
 from docs.player import Player
 from docs.tables import answer, lines_of
-from millstream.local.metrics import OperatorMetrics, Progress, SourceMetrics
 from millstream.logical import aggregates
 from millstream.logical.functions import registry as functions
+from millstream.runtime.metrics import OperatorMetrics, Progress, SourceMetrics
 
 # What runs on Spark too, or at all, shares the process that has it.
 ENGINES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import millstream as ms
-from millstream.errors import Diagnostic, Span, did_you_mean, listed, located, render
+from millstream.model.errors import Diagnostic, Span, did_you_mean, listed, located, render
 
 
 def shown(text: str, start: int, end: int, help: str | None = None) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.local.outputs import ErrorRow
+from millstream.runtime.outputs import ErrorRow
 from millstream.sql.parser import parse
 
 PASSWORD = "hunter2-and-more"

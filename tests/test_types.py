@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from millstream import types
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -28,7 +28,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import NAN, canonical, order_key, round_real, to_arrow, to_plain
+from millstream.model.values import NAN, canonical, order_key, round_real, to_arrow, to_plain
 
 ATOMS = [BOOLEAN, INT, BIGINT, REAL, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, INTERVAL]
 WORDS = st.one_of(

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 import millstream as ms
 from benchmarks.workloads import INFINITY, Workload
-from millstream.local import answers, bounded
-from millstream.local.graph import Graph
-from millstream.physical.arrays import single
+from millstream.connectors.intake.records import Records
+from millstream.model.arrays import single
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context
-from millstream.records import Records
+from millstream.runtime import answers, bounded
+from millstream.runtime.graph import Graph
 
 
 @dataclass

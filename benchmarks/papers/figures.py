@@ -18,8 +18,8 @@ import pyarrow as pa
 from benchmarks.papers.claims import LONG, SHORT, Claim, Setting
 from benchmarks.papers.views import CalendarView, ListView, View
 from millstream.optimizer.choice import Approach
-from millstream.physical.areas.area import Probing
-from millstream.physical.areas.calendar import Closing
+from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.calendar import Closing
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.join import AreaChoice, Join

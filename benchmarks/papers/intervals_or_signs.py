@@ -20,7 +20,7 @@ from benchmarks.driving import Drive, physical
 from benchmarks.papers import kraemer
 from benchmarks.papers.claims import Claim, Cost, Setting, show
 from millstream.optimizer.choice import Approach, Choices
-from millstream.physical.areas.area import Probing
+from millstream.physical.joins.areas.area import Probing
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice
 from millstream.physical.operators.pointwise import Function, Pointwise

@@ -24,24 +24,24 @@ import pyarrow as pa
 from benchmarks.papers.charts import Chart
 from benchmarks.papers.join_queries import TABLE_5, TABLE_6, TABLE_7, one_column
 from benchmarks.papers.numbers import Findings, Number
-from millstream import types
-from millstream.local import bounded
-from millstream.local.graph import Graph
+from millstream.connectors.intake.records import Records
 from millstream.logical.plan import Field
+from millstream.model import types
+from millstream.model.arrays import int64
 from millstream.optimizer.join_graph import JoinGraph
 from millstream.optimizer.multi_way_orders import MultiWay, Orders
 from millstream.optimizer.multi_way_search import best_orders
-from millstream.physical.areas.area import Area, Probing
-from millstream.physical.areas.ring import Ring
-from millstream.physical.arrays import int64
 from millstream.physical.batch import Batch, Ints
-from millstream.physical.join_steps import Link, as_they_stand, new_first
+from millstream.physical.joins.areas.area import Area, Probing
+from millstream.physical.joins.areas.ring import Ring
+from millstream.physical.joins.steps import Link, as_they_stand, new_first
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.source import Source
 from millstream.physical.operators.time_window import TimeWindow
-from millstream.records import Records
+from millstream.runtime import bounded
+from millstream.runtime.graph import Graph
 
 INTERVALS = (1, 2, 5, 10, 15, 20, 30, 40, 50)
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from millstream.physical.areas.calendar import Calendar, Closing
 from millstream.physical.batch import NEVER, Batch
-from millstream.physical.store import RowStore
+from millstream.physical.joins.areas.calendar import Calendar, Closing
+from millstream.physical.state.store import RowStore
 
 
 class View(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from millstream.errors import (
+from millstream.model.errors import (
     BindError,
     CatalogError,
     DataError,
@@ -16,16 +16,16 @@ from millstream.errors import (
     QueryError,
     RowErrorWarning,
 )
-from millstream.masking import secret
+from millstream.model.masking import secret
 
 if TYPE_CHECKING:
-    from millstream.local.running import Running
-    from millstream.local.sinks import named_sink as sink
-    from millstream.local.sources import Feed, Heartbeat
-    from millstream.query import Query
-    from millstream.session import Session
-    from millstream.tables import TableHandle
-    from millstream.views import View
+    from millstream.api.query import Query
+    from millstream.api.session import Session
+    from millstream.api.tables import TableHandle
+    from millstream.api.views import View
+    from millstream.runtime.running import Running
+    from millstream.runtime.sinks import named_sink as sink
+    from millstream.runtime.sources import Feed, Heartbeat
 
 __version__ = "0.1.0"
 
@@ -51,14 +51,14 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Feed": ("millstream.local.sources", "Feed"),
-    "Heartbeat": ("millstream.local.sources", "Heartbeat"),
-    "Query": ("millstream.query", "Query"),
-    "Running": ("millstream.local.running", "Running"),
-    "Session": ("millstream.session", "Session"),
-    "TableHandle": ("millstream.tables", "TableHandle"),
-    "View": ("millstream.views", "View"),
-    "sink": ("millstream.local.sinks", "named_sink"),
+    "Feed": ("millstream.runtime.sources", "Feed"),
+    "Heartbeat": ("millstream.runtime.sources", "Heartbeat"),
+    "Query": ("millstream.api.query", "Query"),
+    "Running": ("millstream.runtime.running", "Running"),
+    "Session": ("millstream.api.session", "Session"),
+    "TableHandle": ("millstream.api.tables", "TableHandle"),
+    "View": ("millstream.api.views", "View"),
+    "sink": ("millstream.runtime.sinks", "named_sink"),
 }
 
 

@@ -12,7 +12,7 @@ from benchmarks.papers.multi_joins import Joined, counted, equal_streams
 from benchmarks.papers.numbers import Findings, Number, as_json, as_text
 
 from millstream.optimizer.multi_way_orders import MultiWay
-from millstream.physical.join_steps import new_first
+from millstream.physical.joins.steps import new_first
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -14,7 +14,7 @@ from benchmarks.papers.figures import FIGURES, Figure
 from benchmarks.papers.intervals_or_signs import Run
 from benchmarks.papers.who_wins import Running, cost
 
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
 
 Changes = Counter[tuple[object, ...]]  # how often a row comes or goes, by row and instant

@@ -16,6 +16,7 @@ import pytest
 import millstream as ms
 from fragments.fragment_agreement import MemoryFiles
 from millstream.checkpoint.files import CheckpointError
+from millstream.connectors.intake.records import Records
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.pipeline import InProcess, Pipeline
 from millstream.fragments.progress import Advance, Step
@@ -24,10 +25,9 @@ from millstream.fragments.work import Work
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Plan
 from millstream.logical.reference import Reference
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.optimizer.choice import choose
 from millstream.physical.batch import NEVER
-from millstream.records import Records
 from papers.local_engine import elements_of
 
 QUERIES = [

@@ -13,9 +13,9 @@ import pytest
 import millstream as ms
 from millstream.connectors import nexmark
 from millstream.connectors.registry import BUILT_IN
-from millstream.errors import DataError
-from millstream.instants import chronon
-from millstream.logical.time import TIMESTAMP_TIME
+from millstream.logical.instants import chronon
+from millstream.model.errors import DataError
+from millstream.model.time import TIMESTAMP_TIME
 
 TWO_DAYS = 2 * 86_400_000_000
 SIZES = [

@@ -25,7 +25,7 @@ from local.schedule_agreement import (
     has_signed,
 )
 from local.schedules import Arrival, Restart, schedule
-from millstream.errors import QueryError
+from millstream.connectors.intake.records import Records
 from millstream.fragments import keeping
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.keeping import Keeper, Order
@@ -39,9 +39,9 @@ from millstream.fragments.work import Work
 from millstream.logical.elements import Element
 from millstream.logical.plan import Lifetime, Plan, Source
 from millstream.logical.text import plan_text
+from millstream.model.errors import QueryError
 from millstream.physical.batch import NEVER
 from millstream.physical.operator import PhysicalPlan, plain_rows
-from millstream.records import Records
 from oracle.random_streams import Tape
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fragments.test_remote_input import TEXT, Handing, session_of, table
 from millstream.fragments.remote_input import RemoteInput
-from millstream.local import worker
+from millstream.runtime import worker
 
 BATCHES = 10
 

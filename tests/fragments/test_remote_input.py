@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from millstream.catalog import Stream
 from millstream.fragments.remote_input import RemoteInput
-from millstream.local.graph import Graph
-from millstream.local.inbox import Inbox
+from millstream.logical.catalog import Stream
+from millstream.runtime.graph import Graph
+from millstream.runtime.inbox import Inbox
 
 TEXT = """SELECT a.k, COUNT(*) AS n, SUM(b.v) AS s FROM A WINDOW(RANGE 20) a
 JOIN B WINDOW(RANGE 30) b ON a.k = b.k GROUP BY a.k EMIT CHANGES"""

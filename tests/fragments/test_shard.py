@@ -10,10 +10,10 @@ from millstream.fragments.edges import Fragment, Received
 from millstream.fragments.payload import encoded
 from millstream.fragments.progress import Present
 from millstream.fragments.shard import Shard, ShardStep
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
+from millstream.model.values import to_arrow
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, PhysicalPlan, plain_rows
-from millstream.values import to_arrow
 
 COUNTS = """SELECT a.n AS x, b.n AS y FROM (SELECT COUNT(*) AS n FROM A WINDOW(RANGE 5)) a,
 (SELECT COUNT(*) AS n FROM B WINDOW(RANGE 5)) b"""

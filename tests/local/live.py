@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import millstream as ms
-from millstream.local.clock import Clock
+from millstream.runtime.clock import Clock
 
 SOON = 20.0  # seconds: what does not happen by then does not happen
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.elements import Element
 from millstream.logical.expressions import AggregateCall, Call, Column, Expression, Literal
 from millstream.logical.plan import (
@@ -46,8 +45,9 @@ from millstream.logical.plan import (
     Union,
     rename,
 )
-from millstream.logical.time import INFINITY, RAW_TIME
-from millstream.values import NAN
+from millstream.model import types
+from millstream.model.time import INFINITY, RAW_TIME
+from millstream.model.values import NAN
 from oracle.random_streams import Tape
 
 BIGINT, BOOLEAN = types.BIGINT, types.BOOLEAN

@@ -17,25 +17,25 @@ import numpy as np
 import pyarrow as pa
 
 from local.schedules import Arrival, Restart, schedule
-from millstream.errors import QueryError
-from millstream.local.graph import Graph, Sink, Vertex
 from millstream.logical.elements import Element, Row, normal_form
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.plan import Join, Lifetime, Plan, Source, expressions
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
-from millstream.logical.time import INFINITY
+from millstream.model.errors import QueryError
+from millstream.model.long_texts import ordinary_type
+from millstream.model.time import INFINITY
+from millstream.model.values import to_arrow
 from millstream.optimizer.alternatives import alternatives
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.multi_way import multi_way
 from millstream.optimizer.optimize import optimize
-from millstream.physical.areas.area import Probing
-from millstream.physical.areas.calendar import Closing
 from millstream.physical.batch import NEVER, Batch, Columns
-from millstream.physical.long_texts import ordinary_type
+from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.calendar import Closing
 from millstream.physical.operator import Context, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.join import AreaChoice
-from millstream.values import to_arrow
+from millstream.runtime.graph import Graph, Sink, Vertex
 from oracle.agreement import Bench, same_rows
 from oracle.random_streams import Tape
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from random import Random
 
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER
 from oracle.random_streams import Tape
 

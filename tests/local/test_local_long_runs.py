@@ -17,7 +17,6 @@ from effort import examples
 from local.random_plans import PAIR, source
 from local.schedule_agreement import Feed, Outcome, Running
 from local.schedules import Arrival
-from millstream import types
 from millstream.logical.elements import Element
 from millstream.logical.expressions import AggregateCall, Call, Expression
 from millstream.logical.plan import (
@@ -43,9 +42,10 @@ from millstream.logical.plan import (
     Union,
     rename,
 )
-from millstream.logical.time import INFINITY
+from millstream.model import types
+from millstream.model.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
-from millstream.physical.keys import KeySpace
+from millstream.physical.state.keys import KeySpace
 
 ROWS, BATCH = examples(1_000), 25
 BIGINT, BOOLEAN, STRING = types.BIGINT, types.BOOLEAN, types.STRING

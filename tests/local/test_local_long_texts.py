@@ -20,11 +20,11 @@ import effort
 import millstream as ms
 from local.live import Seen
 from local.schedule_agreement import Trial, expected_of
-from millstream.local import inbox, sources
-from millstream.physical import long_texts
+from millstream.model import long_texts
 from millstream.physical.batch import Batch, merged, pieces
-from millstream.physical.keys import KeySpace
-from millstream.physical.pool import StringPool
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.pool import StringPool
+from millstream.runtime import inbox, sources
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS
 from oracle.random_streams import Tape

@@ -13,7 +13,7 @@ import millstream as ms
 from fragments.fragment_agreement import check
 from local.schedule_agreement import Expected, Trial
 from local.test_local_unusual_queries import EXAMPLES, intervals, rows
-from millstream.tables import TableHandle
+from millstream.api.tables import TableHandle
 from oracle.random_streams import Tape
 from oracle.test_query_texts import texts
 

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream.local import normal_form as module
-from millstream.local.normal_form import normal_form, whole_answer
 from millstream.logical import elements
 from millstream.logical.elements import Element
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
+from millstream.model.values import to_plain
 from millstream.physical.batch import Batch, merged
 from millstream.physical.ordering import in_order, order_words
-from millstream.values import to_plain
+from millstream.runtime import normal_form as module
+from millstream.runtime.normal_form import normal_form, whole_answer
 
 TYPES = [pa.int64(), pa.float64(), pa.string()]
 VALUES = [(None, 1, 2, 7), (None, 0.0, -0.0, 1.5, float("nan")), (None, "", "a", "ab")]

@@ -13,9 +13,9 @@ import pytest
 
 import millstream as ms
 from local.live import SOON, HandClock, bid, bid_feed, live_session
-from millstream.catalog import Stream
-from millstream.local.inputs import Input
-from millstream.local.lag import Lag
+from millstream.logical.catalog import Stream
+from millstream.runtime.inputs import Input
+from millstream.runtime.lag import Lag
 
 SECOND = 1_000_000
 

@@ -12,8 +12,8 @@ import pytest
 
 import millstream as ms
 from local.live import SOON, Seen, bid, bid_feed, live_session, values
-from millstream.local.inputs import Input
-from millstream.local.silence import Silence
+from millstream.runtime.inputs import Input
+from millstream.runtime.silence import Silence
 
 SECOND = 1_000_000
 LAST_SECOND = "SELECT COUNT(*) AS n FROM s WINDOW(RANGE 1 SECOND) EMIT CHANGES"

@@ -14,7 +14,7 @@ import pytest
 
 import millstream as ms
 from local.live import BID, SOON, Script, Seen, bid, bid_feed, live_session, values
-from millstream.local.outputs import ErrorRow
+from millstream.runtime.outputs import ErrorRow
 
 SQL = """CREATE STREAM Bid (t BIGINT, k BIGINT, price BIGINT) SOURCE script() ORDERED BY t;
 SELECT t, price FROM Bid WINDOW(RANGE 5)"""

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import millstream as ms
-from millstream.logical.time import FARTHEST
+from millstream.model.time import FARTHEST
 
 MOMENT = datetime.datetime(2025, 10, 9, 8, 53, 20, 250_000)
 SECONDS = 1_760_000_000.25

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.local import table_inlet
+from millstream.relations import table_inlet
 
 TEXT = "SELECT b.k, v FROM B WINDOW(RANGE 10) b JOIN T ON b.k = T.k EMIT CHANGES"
 

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.local import bounded
-from millstream.local.graph import Graph
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context
+from millstream.runtime import bounded
+from millstream.runtime.graph import Graph
 
 TOTAL = """
 WITH paid AS (SELECT payer AS account, SUM(amount) AS out

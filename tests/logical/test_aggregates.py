@@ -18,8 +18,17 @@ from hypothesis import strategies as st
 
 from millstream.logical.aggregates import lookup, names
 from millstream.logical.functions import EvaluationError, SignatureError
-from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, STRING, decimal_type
-from millstream.values import NAN, order_key
+from millstream.model.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    STRING,
+    decimal_type,
+)
+from millstream.model.values import NAN, order_key
 
 INF = math.inf
 MONEY = decimal_type(10, 2)

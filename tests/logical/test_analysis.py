@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from millstream.catalog import Catalog, Stream
 from millstream.logical.analysis import (
     granule,
     growing,
@@ -13,8 +12,9 @@ from millstream.logical.analysis import (
     only_now,
     seeing_only_now,
 )
+from millstream.logical.catalog import Catalog, Stream
 from millstream.logical.plan import Field, Plan
-from millstream.logical.time import RAW_TIME
+from millstream.model.time import RAW_TIME
 from millstream.sql.plan_text import parse_plan
 
 COLUMNS = (Field("e", pa.string()), Field("n", pa.int32()))

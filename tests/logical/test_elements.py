@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.logical.elements import Element, Row, elements_of, normal_form, row_key
-from millstream.logical.time import INFINITY
-from millstream.values import NAN
+from millstream.model.time import INFINITY
+from millstream.model.values import NAN
 from papers.cases import snapshot
 
 A: Row = ("a",)

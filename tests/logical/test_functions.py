@@ -22,7 +22,7 @@ from millstream.logical.functions import (
     try_cast,
 )
 from millstream.logical.functions.civil import parse_date, parse_interval, parse_timestamp
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -36,7 +36,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import NAN, round_real
+from millstream.model.values import NAN, round_real
 
 INF = math.inf
 HOUR = 3_600_000_000

@@ -12,9 +12,9 @@ from decimal import Decimal
 import pytest
 
 import millstream as ms
-from millstream.errors import MillstreamError, MillstreamWarning
 from millstream.logical.plan import NODE_TYPES, Plan
 from millstream.logical.text import plan_json, plan_text
+from millstream.model.errors import MillstreamError, MillstreamWarning
 from millstream.sql.plan_text import parse_plan
 
 DECLARATIONS = """

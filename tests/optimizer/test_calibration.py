@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import millstream as ms
+from millstream.api import calibration
+from millstream.api.calibration import Observation, calibrate, fitted
 from millstream.cli.main import run_command
-from millstream.optimizer.cost import Constants, Primitive, calibration, known_constants
-from millstream.optimizer.cost.calibration import Observation, calibrate, fitted
+from millstream.optimizer.cost import Constants, Primitive, known_constants
 from millstream.optimizer.cost.work import BATCHES, PRIMITIVES, calibration_file
 
 

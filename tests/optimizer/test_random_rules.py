@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from effort import examples
 from local.random_plans import case_of
 from local.schedule_agreement import Expected, expected_of
-from millstream.errors import QueryError
 from millstream.logical.plan import Join
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
+from millstream.model.errors import QueryError
 from millstream.optimizer.optimize import optimize
 from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.errors import QueryError
 from millstream.logical.plan import Filter, Plan
 from millstream.logical.text import plan_text
+from millstream.model.errors import QueryError
 from millstream.optimizer.facts.sharing import Consumers
 from millstream.optimizer.optimize import RULES, optimize, steps
 from optimizer.rule_cases import FOLDER, Case, check_same, plan_of, read_cases

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.errors import QueryError
-from millstream.load import shares_kept
+from millstream.api.load import shares_kept
 from millstream.logical import plan as logical
 from millstream.logical.elements import Element
 from millstream.logical.evaluate import evaluator
 from millstream.logical.plan import Field
 from millstream.logical.reference import Reference
-from millstream.logical.time import RAW_TIME
+from millstream.model.errors import QueryError
+from millstream.model.time import RAW_TIME
+from millstream.model.types import BIGINT
 from millstream.optimizer.choice import choose
 from millstream.optimizer.shedding.queries import MOST, demand, selectivities, with_drops
-from millstream.types import BIGINT
 
 JOIN = """SELECT a.k, a.n AS a, b.n AS b FROM A WINDOW(RANGE 1 SECOND) a
 JOIN B WINDOW(RANGE 1 SECOND) b ON a.k = b.k"""

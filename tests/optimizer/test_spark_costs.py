@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import millstream as ms
+from millstream.api.load import shares_kept
 from millstream.fragments.cutting import placing
-from millstream.load import shares_kept
 from millstream.optimizer.cost.work import (
     SPARK,
     Constants,

@@ -8,8 +8,7 @@ import math
 import pytest
 
 import millstream as ms
-from millstream.local.metrics import Metrics, SourceMetrics
-from millstream.logical.time import TIMESTAMP_TIME
+from millstream.model.time import TIMESTAMP_TIME
 from millstream.optimizer.sampling import in_the_long_run, measured
 from millstream.optimizer.statistics import (
     DISTINCT,
@@ -18,6 +17,7 @@ from millstream.optimizer.statistics import (
     Statistics,
     StreamStatistics,
 )
+from millstream.runtime.metrics import Metrics, SourceMetrics
 
 
 def known(session: ms.Session, sql: str) -> Statistics:

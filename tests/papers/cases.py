@@ -17,12 +17,12 @@ from typing import TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream import types
-from millstream.catalog import Catalog, Stream
+from millstream.logical.catalog import Catalog, Stream
 from millstream.logical.elements import Element, Row, Snapshot, normal_form, row_key
 from millstream.logical.plan import Field, Plan, Schema
 from millstream.logical.reference import Reference
-from millstream.logical.time import INFINITY, RAW_TIME
+from millstream.model import types
+from millstream.model.time import INFINITY, RAW_TIME
 from millstream.sql.binder import bind_query
 from millstream.sql.parser import parse
 from millstream.sql.plan_text import parse_plan

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from millstream.local import answers, bounded
+from millstream.connectors.intake.records import Records
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Plan, Schema, Source
+from millstream.model.values import to_arrow
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, PhysicalPlan, plain_rows
-from millstream.records import Records
-from millstream.values import to_arrow
+from millstream.runtime import answers, bounded
 from papers.cases import Engine, Inputs
 
 ALL_AT_ONCE = 1 << 20

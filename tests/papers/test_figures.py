@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from millstream.local.graph import Graph
 from millstream.logical.elements import Element
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
-from millstream.physical.areas.calendar import Calendar
 from millstream.physical.batch import Batch
+from millstream.physical.joins.areas.calendar import Calendar
 from millstream.physical.operator import Context
+from millstream.runtime.graph import Graph
 from papers.cases import Case, read_cases
 from papers.local_engine import elements_of, records_of
 

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pytest
 
 import millstream as ms
+from millstream.api.query import Query
 from millstream.logical.plan import Plan
 from millstream.logical.text import plan_text
-from millstream.query import Query
 from millstream.sql.plan_text import parse_plan
 
 HERE = Path(__file__).parent

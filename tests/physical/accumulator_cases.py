@@ -18,8 +18,7 @@ from millstream.logical.elements import Row, row_key
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall, Column, Literal
 from millstream.logical.functions import EvaluationError, Signature
-from millstream.physical.accumulators import Accumulator, accumulator
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -34,7 +33,8 @@ from millstream.types import (
     is_array,
     is_decimal,
 )
-from millstream.values import NAN, round_real, to_arrow, to_plain
+from millstream.model.values import NAN, round_real, to_arrow, to_plain
+from millstream.physical.accumulators import Accumulator, accumulator
 
 EXAMPLES = settings(max_examples=examples(12))
 

@@ -14,8 +14,8 @@ from millstream.logical.evaluate import UserFunction, evaluator
 from millstream.logical.expressions import Expression
 from millstream.logical.functions import EvaluationError
 from millstream.logical.plan import Schema
+from millstream.model.values import to_arrow, to_plain
 from millstream.physical.expressions import Compiled, compile_expression, programs
-from millstream.values import to_arrow, to_plain
 
 FAILED = "failed"
 

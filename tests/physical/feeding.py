@@ -11,14 +11,14 @@ from random import Random
 
 import numpy as np
 
-from millstream.local.graph import Graph
 from millstream.logical.elements import Element
 from millstream.logical.plan import Schema
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
+from millstream.model.values import to_arrow
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.source import Source
-from millstream.values import to_arrow
+from millstream.runtime.graph import Graph
 
 Inputs = Mapping[str, Sequence[Element]]
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.logical.expressions import AggregateCall
+from millstream.model.types import BIGINT, DOUBLE, INTERVAL, decimal_type
 from millstream.physical.accumulators import Answer, accumulator
 from millstream.physical.accumulators.accumulator import Accumulator
-from millstream.types import BIGINT, DOUBLE, INTERVAL, decimal_type
 from physical.accumulator_cases import EXAMPLES, call_of, identical, values
 
 MONEY, LONG = decimal_type(10, 2), decimal_type(38, 4)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from millstream.logical.expressions import AggregateCall, Column
+from millstream.model.types import BIGINT, BOOLEAN, DOUBLE, INT, INTERVAL, STRING, decimal_type
 from millstream.physical.accumulators import Accumulator, accumulator
-from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, INTERVAL, STRING, decimal_type
 from physical.accumulator_cases import call_of
 
 

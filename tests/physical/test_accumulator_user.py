@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall, Column
+from millstream.model.types import BIGINT, BOOLEAN, INT, STRING
 from millstream.physical.accumulators import accumulator
-from millstream.types import BIGINT, BOOLEAN, INT, STRING
 from physical.accumulator_cases import EXAMPLES, check, scripts
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.logical.expressions import AggregateCall, Literal
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from millstream import types
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Field
-from millstream.logical.time import INFINITY
+from millstream.model import types
+from millstream.model.time import INFINITY
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.coalesce import Coalesce
 from millstream.physical.operators.cut import Cut

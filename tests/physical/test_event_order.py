@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from millstream.physical.batch import Batch
+from millstream.physical.events.timeline import Timeline
 from millstream.physical.kernels.timeline import in_order
-from millstream.physical.slots import Slots
-from millstream.physical.timeline import Timeline
+from millstream.physical.state.slots import Slots
 
 
 @pytest.mark.parametrize(

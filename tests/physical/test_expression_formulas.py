@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from test_expression_samples import INF, call, schema_of
 
 from millstream.logical.expressions import Cast, Expression, Literal
-from millstream.physical.expressions import Together, compile_expression
-from millstream.physical.expressions.loops import LANES, Gives
-from millstream.physical.expressions.nodes import Direct
-from millstream.physical.expressions.programs import A_BATCH, Program, Selection, _loop
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -31,7 +27,11 @@ from millstream.types import (
     REAL,
     TIMESTAMP,
 )
-from millstream.values import NAN, canonical, round_real, to_arrow
+from millstream.model.values import NAN, canonical, round_real, to_arrow
+from millstream.physical.expressions import Together, compile_expression
+from millstream.physical.expressions.loops import LANES, Gives
+from millstream.physical.expressions.nodes import Direct
+from millstream.physical.expressions.programs import A_BATCH, Program, Selection, _loop
 
 SCHEMA = schema_of(
     *(BOOLEAN, INT, INT, BIGINT, BIGINT, REAL, DOUBLE, DOUBLE, DATE, TIMESTAMP, INTERVAL),

@@ -21,12 +21,12 @@ from test_expression_samples import schema_of
 
 from millstream.logical.evaluate import evaluator
 from millstream.logical.expressions import Expression, Literal
-from millstream.physical.arrays import gather
+from millstream.model.arrays import gather
+from millstream.model.types import BIGINT, BOOLEAN, INT
 from millstream.physical.batch import Batch
 from millstream.physical.expressions import Selection, compile_expression
 from millstream.physical.expressions.nodes import Direct
 from millstream.physical.expressions.programs import Program
-from millstream.types import BIGINT, BOOLEAN, INT
 
 SCHEMA = schema_of(BOOLEAN, INT, BIGINT)
 FLAG, SMALL, LARGE = (field.column for field in SCHEMA)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from test_expression_samples import GROWING, SAMPLES, VARYING, call, schema_of
 
 from effort import examples
-from millstream import types
 from millstream.logical.evaluate import UserFunction
 from millstream.logical.expressions import Call, Cast, Expression, Literal
 from millstream.logical.functions import names
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -35,7 +35,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import canonical, round_real
+from millstream.model.values import canonical, round_real
 
 MONEY = decimal_type(9, 2)
 LONG = decimal_type(25, 7)

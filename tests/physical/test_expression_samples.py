@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from expression_agreement import assert_agree
 
-from millstream import types
 from millstream.logical.expressions import Call, Cast, Column, Expression, Literal
 from millstream.logical.functions import SignatureError, lookup, names
 from millstream.logical.plan import Field, Schema
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -33,7 +33,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import NAN, round_real
+from millstream.model.values import NAN, round_real
 
 INF = math.inf
 DAY = 86_400_000_000

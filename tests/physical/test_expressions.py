@@ -17,8 +17,7 @@ from test_expression_samples import INF, SAMPLES, call, schema_of
 from millstream.logical.evaluate import UserFunction
 from millstream.logical.expressions import Call, Cast, Expression, Literal
 from millstream.logical.functions import lookup, names
-from millstream.physical.expressions import compile_expression
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -36,7 +35,8 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import NAN, to_plain
+from millstream.model.values import NAN, to_plain
+from millstream.physical.expressions import compile_expression
 
 SCHEMA = schema_of(BOOLEAN, INT, INT, DOUBLE, STRING)
 B, N, M, D, S = (field.column for field in SCHEMA)

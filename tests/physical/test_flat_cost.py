@@ -7,7 +7,7 @@ import pytest
 from benchmarks.flat import LOOKS, TIMES, TRIALS, Trial, costs
 
 from benchmarks import flat_batches
-from millstream.physical.areas import area as areas
+from millstream.physical.joins.areas import area as areas
 
 WINDOW = 600  # rows, so that keys which drift stay within it
 BATCH = 300

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream.physical.keys import KeySpace
+from millstream.physical.state.keys import KeySpace
 
 TEXTS = pa.list_(pa.string())
 PAIR = pa.struct([("n", pa.int64()), ("texts", TEXTS)])

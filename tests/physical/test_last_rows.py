@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
-from millstream.physical.last_rows import LastRows
-from millstream.physical.sweep import Exchanges
+from millstream.physical.events.sweep import Exchanges
+from millstream.physical.state.last_rows import LastRows
 
 ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), max_size=20)  # gap, order
 CUTS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0, 0, 1]), st.booleans()))

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream import types
 from millstream.logical import plan as logical
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Call, Column, Expression, Literal
 from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
 from millstream.logical.reference import Reference
-from millstream.logical.time import INFINITY, RAW_TIME
+from millstream.model import types
+from millstream.model.time import INFINITY, RAW_TIME
 from millstream.optimizer.conditions import join_keys
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Pattern

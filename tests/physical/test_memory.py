@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from millstream.local.graph import Graph
 from millstream.optimizer.choice import choose
 from millstream.optimizer.multi_way import multi_way
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.outer_join import OuterJoin
 from millstream.physical.operators.semi_join import SemiJoin
+from millstream.runtime.graph import Graph
 
 QUERIES = [
     "SELECT x FROM s [ROWS 100]",

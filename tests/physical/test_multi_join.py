@@ -8,18 +8,18 @@ from random import Random
 
 import pytest
 
-from millstream import types
 from millstream.logical import plan as logical
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Call, Column, Expression, Literal
 from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
 from millstream.logical.reference import Reference
-from millstream.logical.time import INFINITY, RAW_TIME
+from millstream.model import types
+from millstream.model.time import INFINITY, RAW_TIME
 from millstream.optimizer.choice import choose
 from millstream.optimizer.multi_way import multi_way
-from millstream.physical.areas.area import Probing
-from millstream.physical.areas.calendar import Closing
-from millstream.physical.join_steps import Link, as_they_stand, equality_classes, new_first
+from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.calendar import Closing
+from millstream.physical.joins.steps import Link, as_they_stand, equality_classes, new_first
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin, MultiJoinOperator
@@ -358,6 +358,6 @@ def test_errors_are_those_of_the_tree(first_fails: bool) -> None:
 
 
 def test_no_more_than_some_pairs_are_formed_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("millstream.physical.portions.PAIRS", 7)
+    monkeypatch.setattr("millstream.physical.joins.portions.PAIRS", 7)
     for name, seed in product(["theta", "hybrid", "no condition"], range(5)):
         test_it_is_a_tree_of_binary_joins(name, seed)

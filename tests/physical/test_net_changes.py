@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
-from millstream.physical.net_changes import NetChanges
+from millstream.physical.events.net_changes import NetChanges
 from millstream.physical.one_form import one_form
 
 TYPES = [pa.int64(), pa.string()]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from effort import examples
 from millstream.logical.elements import Element, normal_form
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
-from millstream.physical.netting import netted
+from millstream.physical.events.netting import netted
 
 Signed = tuple[float | None, int, int, int]  # value, start, how long, weight
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import millstream as ms
-from millstream import types
 from millstream.logical.analysis import lives_one_instant
 from millstream.logical.expressions import TRUE
 from millstream.logical.plan import Field, Named, PartitionedWindow
-from millstream.logical.time import INFINITY
+from millstream.model import types
+from millstream.model.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose, settled
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate

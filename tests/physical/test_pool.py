@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millstream.physical.pool import StringPool
+from millstream.physical.state.pool import StringPool
 
 
 def test_null_is_told_after_a_restart_with_nothing_else() -> None:

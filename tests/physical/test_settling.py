@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from millstream.logical.time import INFINITY
-from millstream.physical.settling import Pieces
+from millstream.model.time import INFINITY
+from millstream.physical.events.settling import Pieces
 
 
 def rises(pieces: Pieces, codes: np.ndarray, time: int) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream.logical.time import INFINITY
-from millstream.physical.areas import area as areas
-from millstream.physical.areas.area import Area, Probing
-from millstream.physical.areas.calendar import Calendar, Closing
-from millstream.physical.areas.ring import Ring
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch, Ints
+from millstream.physical.joins.areas import area as areas
+from millstream.physical.joins.areas.area import Area, Probing
+from millstream.physical.joins.areas.calendar import Calendar, Closing
+from millstream.physical.joins.areas.ring import Ring
 
 Open = Callable[[Probing], Area]
 
@@ -115,7 +115,7 @@ def test_a_key_with_many_rows_that_hardly_overlap_is_swept(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_pieces_grow_where_few_pairs_are_found(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("millstream.physical.portions.PAIRS", 64)
+    monkeypatch.setattr("millstream.physical.joins.portions.PAIRS", 64)
     area = FORMS[form](Probing.HASH)
     start = np.arange(1000)
     codes = np.zeros(1000, np.int64)

@@ -13,20 +13,20 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from millstream import types
 from millstream.logical import plan as logical
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Call, Expression
 from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
 from millstream.logical.reference import Reference
-from millstream.logical.time import INFINITY, RAW_TIME
-from millstream.physical import thresholds
+from millstream.model import types
+from millstream.model.time import INFINITY, RAW_TIME
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Pattern
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.semi_join import SemiJoin, SemiJoinOperator
 from millstream.physical.operators.threshold_semi_join import ThresholdOperator, compared
-from millstream.physical.thresholds import Comparison, Thresholds
+from millstream.physical.state import thresholds
+from millstream.physical.state.thresholds import Comparison, Thresholds
 from physical.feeding import given, random_elements, run
 
 VALUES: dict[pa.DataType, Sequence[object]] = {

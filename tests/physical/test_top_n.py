@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from millstream import types
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Field, SortKey
-from millstream.logical.time import INFINITY
+from millstream.model import types
+from millstream.model.time import INFINITY
 from millstream.physical.operator import Pattern
 from millstream.physical.operators import top_n
 from millstream.physical.operators.top_n import TopN

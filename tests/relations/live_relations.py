@@ -15,8 +15,8 @@ import pyarrow as pa
 from random_relations import SNAPSHOTS, Change, RelationCase
 
 import millstream as ms
+from millstream.api.tables import TableHandle
 from millstream.logical.elements import Element, normal_form
-from millstream.tables import TableHandle
 from oracle.random_streams import Tape
 
 SOON = 60.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import millstream as ms
-from millstream.tables import TableHandle
+from millstream.api.tables import TableHandle
 from oracle.random_streams import Tape
 
 TIMES = (0, 0, 1, 1, 2, 3, 4, 5, 5, 8, 9, 13)

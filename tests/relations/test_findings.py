@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from millstream.local import tables
-from millstream.local.inbox import Inlet
-from millstream.local.running import Running
+from millstream.relations import tables
+from millstream.runtime.inbox import Inlet
+from millstream.runtime.running import Running
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from millstream.local import table_inlet, tables
+from millstream.relations import table_inlet, tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

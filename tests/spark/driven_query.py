@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import millstream as ms
-from millstream.local import worker
 from millstream.logical.elements import Element, normal_form
+from millstream.runtime import worker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

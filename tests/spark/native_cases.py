@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.plan import Field, Schema
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -27,7 +27,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import NAN, round_real, to_arrow
+from millstream.model.values import NAN, round_real, to_arrow
 
 INF = math.inf
 DAY = 86_400_000_000

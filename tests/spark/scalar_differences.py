@@ -21,8 +21,7 @@ from millstream.logical.expressions import (
     operands,
     walk,
 )
-from millstream.spark.native_calls import _has_near_positions
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     DATE,
@@ -37,6 +36,7 @@ from millstream.types import (
     is_numeric,
     is_struct,
 )
+from millstream.spark.native_calls import _has_near_positions
 
 _ROUGH = {
     *("exp", "ln", "log", "log2", "log10", "power", "sin", "cos", "tan", "asin", "acos", "atan"),

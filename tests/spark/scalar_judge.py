@@ -26,15 +26,15 @@ from scalar_grammar import Tree
 from scalar_values import COLUMNS, TYPES
 
 import millstream as ms
-from millstream.errors import MillstreamError
 from millstream.logical.evaluate import evaluator
 from millstream.logical.expressions import Column, Expression, walk
 from millstream.logical.functions import EvaluationError
 from millstream.logical.plan import Field, Map, Schema
+from millstream.model.errors import MillstreamError
+from millstream.model.values import to_arrow, to_plain, to_type
 from millstream.physical.expressions import compile_expression
 from millstream.spark.schemas import spark_type, typed
 from millstream.spark.starting import for_batches, local_spark
-from millstream.values import to_arrow, to_plain, to_type
 
 SCHEMA: Schema = tuple(Field(name, TYPES[kind], "S") for name, kind in COLUMNS.items())
 FAILED = "failed"

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import EXACT
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -33,7 +33,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import NAN, round_real
+from millstream.model.values import NAN, round_real
 
 INF = math.inf
 PAIR = pa.struct([("a", INT), ("b", STRING)])

@@ -16,13 +16,13 @@ import millstream as ms
 from millstream.logical.expressions import Call, Cast, Expression, Literal, walk
 from millstream.logical.functions import SignatureError, lookup
 from millstream.logical.plan import Map
+from millstream.model.types import can_cast, decimal_type
+from millstream.model.values import to_plain, to_type
 from millstream.physical.expressions import compile_expression
 from millstream.spark.native import spark_sql
 from millstream.spark.native_calls import CALLS
 from millstream.spark.schemas import typed
 from millstream.spark.starting import for_batches, local_spark
-from millstream.types import can_cast, decimal_type
-from millstream.values import to_plain, to_type
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -14,19 +14,19 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import millstream as ms
-from millstream.catalog import Stream
+from millstream.connectors.intake.records import checked_records
+from millstream.logical.catalog import Stream
 from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Filter
 from millstream.logical.text import expression_text
-from millstream.records import checked_records
+from millstream.model.values import canonical, to_plain
 from millstream.spark.native import native_conjuncts, spark_sql
 from millstream.spark.native_intake import fault
 from millstream.spark.native_leaves import native_leaf
 from millstream.spark.native_query import native_query
 from millstream.spark.schemas import moved, typed
 from millstream.spark.starting import for_batches, local_spark
-from millstream.values import canonical, to_plain
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -9,8 +9,8 @@ from pyspark.sql.types import StructField, StructType
 
 import millstream as ms
 from millstream.logical.plan import Field
+from millstream.model.types import decimal_type
 from millstream.spark.schemas import spark_type, stream_columns
-from millstream.types import decimal_type
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from millstream.errors import ParseError
-from millstream.names import Name, QualifiedName
+from millstream.model.errors import ParseError
+from millstream.model.names import Name, QualifiedName
 from millstream.sql.clauses import (
     ClauseReader,
     Clauses,

@@ -15,10 +15,10 @@ from sqlglot import exp
 
 import millstream as ms
 from effort import WANTED, examples
-from millstream.catalog import Table
-from millstream.declarations import declared_stream, declared_table
+from millstream.logical.catalog import Table
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
+from millstream.sql.declarations import declared_stream, declared_table
 from millstream.sql.parser import parse
 from millstream.sql.pulls import bind_pull, is_pull
 from millstream.sql.scope import name_of

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-from millstream.errors import ParseError
-from millstream.names import Name
+from millstream.model.errors import ParseError
+from millstream.model.names import Name
 from millstream.sql.clauses import Clauses, Count, Duration, Granularity, Now, Unbounded, Window
 from millstream.sql.parser import parse
 from millstream.sql.statements import (

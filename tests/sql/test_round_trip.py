@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from effort import examples
-from millstream.errors import MillstreamError
+from millstream.model.errors import MillstreamError
 from millstream.sql.parser import parse
 
 TESTS = Path(__file__).parent.parent

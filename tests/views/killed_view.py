@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import millstream as ms
-from millstream.local import standing
+from millstream.relations import standing
 
 TRANSFERS = 3_000
 RETAIN = 600

@@ -12,7 +12,7 @@ import pytest
 from bids import Auction, bids
 
 import millstream as ms
-from millstream.pulls import PullQuery
+from millstream.api.pulls import PullQuery
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

@@ -11,12 +11,12 @@ from bids import COLUMNS, bids
 
 import millstream as ms
 from millstream.checkpoint.files import LocalFiles
-from millstream.local import standing as standing_module
-from millstream.local.sinks import GivenBatch
-from millstream.local.standing import Standing, reading
-from millstream.local.view_files import ViewFiles
 from millstream.logical.plan import Field
-from millstream.logical.time import RAW_TIME
+from millstream.model.time import RAW_TIME
+from millstream.relations import standing as standing_module
+from millstream.relations.standing import Standing, reading
+from millstream.relations.view_files import ViewFiles
+from millstream.runtime.sinks import GivenBatch
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 

@@ -19,7 +19,7 @@ from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.expressions import AggregateCall, Call
 from millstream.logical.plan import Plan, Source, expressions
 from millstream.logical.text import plan_text
-from millstream.types import sql_name
+from millstream.model.types import sql_name
 
 FORMAT = 4  # of all files of a checkpoint
 _NAME, _PLAN, _TOKEN = "query", "plan", "token"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.records import Ref, sealed, unsealed
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER
 
 FOLDER = "manifests"

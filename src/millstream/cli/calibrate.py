@@ -41,7 +41,7 @@ def calibrate(engine: str) -> None:
 
 def _here(tell: Callable[[int, int], None]) -> Constants:
     """The operators; what was measured of Spark stays."""
-    from millstream.optimizer.cost.calibration import calibrate as measured
+    from millstream.api.calibration import calibrate as measured
 
     return replace(measured(tell), spark=known_constants().spark)
 

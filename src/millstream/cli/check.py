@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from millstream.api.pulls import PullQuery
 from millstream.cli.reading import bound
-from millstream.pulls import PullQuery
 
 
 def check(file: str, parameters: Iterable[str]) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from millstream.catalog import DerivedStream, Stream
-from millstream.errors import MillstreamError
 from millstream.logical import aggregates, functions
-from millstream.names import Name
+from millstream.logical.catalog import DerivedStream, Stream
+from millstream.model.errors import MillstreamError
+from millstream.model.names import Name
 
 if TYPE_CHECKING:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
 COMMANDS = ("\\d", "\\explain", "\\watch", "\\?", "\\q")
 KEYWORDS = """

@@ -23,7 +23,7 @@ from millstream.cli.progress import progress
 from millstream.cli.reading import UsageError
 
 if TYPE_CHECKING:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ def _aside(work: Callable[[], T]) -> Future[T]:
 
 
 def _session(engine: str, seconds: float, stage: Stage) -> Session:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
     spark = None
     if engine == "spark":
@@ -166,7 +166,7 @@ def _streams(options: str) -> str:
 
 def _compile() -> None:
     """Run the queries over a few rows: what is compiled is kept on the disk for all processes."""
-    from millstream.session import Session
+    from millstream.api.session import Session
 
     session = Session("local")
     session.sql(_streams("bids => 200"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from millstream import __version__
 from millstream.cli.reading import UsageError
-from millstream.errors import MillstreamError
+from millstream.model.errors import MillstreamError
 
 
 def doctor(checkpoint: str | None) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from millstream.query import Query
+    from millstream.api.query import Query
 
 
 def dot_graph(query: Query, physical: bool = False) -> str:

@@ -9,7 +9,7 @@ from millstream.cli.reading import UsageError, bound
 from millstream.cli.views import queries_of
 
 if TYPE_CHECKING:
-    from millstream.query import Query
+    from millstream.api.query import Query
 
 
 def explain(
@@ -43,7 +43,7 @@ def explain(
 
 def verbose_text(query: Query, costs: bool = False) -> str:
     """All that is known of a query before it runs."""
-    from millstream.types import sql_name
+    from millstream.model.types import sql_name
 
     columns = ", ".join(f"{field.name} {sql_name(field.type)}" for field in query.schema)
     head = [f"query {query.name}", query.text, f"columns ({columns})", f"emit {query.emit}"]

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.catalog import DerivedStream, Stream, Table
+from millstream.api.display import is_number, rows_of, text_of
 from millstream.cli.mailbox import Mailbox
-from millstream.display import is_number, rows_of, text_of
+from millstream.logical.catalog import DerivedStream, Stream, Table
 from millstream.logical.expressions import Column
 from millstream.logical.plan import Plan, TopN
 
 if TYPE_CHECKING:
     from rich.table import Table as DrawnTable
 
-    from millstream.pulls import PullQuery
-    from millstream.query import Query
-    from millstream.session import Session
+    from millstream.api.pulls import PullQuery
+    from millstream.api.query import Query
+    from millstream.api.session import Session
 
 _SHOWN_ROWS = 20
 _ASKED_EVERY = 0.2  # seconds from one look at views to the next

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.catalog import Connector, Stream
+from millstream.logical.catalog import Connector, Stream
 from millstream.logical.plan import Source
-from millstream.names import Name
+from millstream.model.names import Name
 
 if TYPE_CHECKING:
-    from millstream.query import Query
-    from millstream.session import Session
+    from millstream.api.query import Query
+    from millstream.api.session import Session
 
 # What gives all that is there and ends, unless one of these options is set; all else goes on.
 _ENDING = ("avro", "csv", "json", "nexmark", "orc", "parquet")

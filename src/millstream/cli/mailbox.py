@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from millstream.local.running import Running
-    from millstream.local.sinks import GivenBatch
+    from millstream.runtime.running import Running
+    from millstream.runtime.sinks import GivenBatch
 
 
 class Mailbox:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from millstream.errors import MillstreamError, MillstreamWarning
+from millstream.model.errors import MillstreamError, MillstreamWarning
 
 _EXAMPLES = """\
 \b

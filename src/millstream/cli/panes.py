@@ -16,11 +16,11 @@ from rich.text import Text
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from millstream.api.query import Query
+    from millstream.api.session import Session
     from millstream.cli.live import CurrentTable
-    from millstream.local.running import Running
-    from millstream.local.sinks import GivenBatch
-    from millstream.query import Query
-    from millstream.session import Session
+    from millstream.runtime.running import Running
+    from millstream.runtime.sinks import GivenBatch
 
 _RECENT = 8  # batches over which rates are taken
 _TRIGGER = "300 milliseconds"
@@ -142,8 +142,8 @@ def _answer(pane: Pane, width: int, height: int) -> Group:
 
 
 def _table(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> Table:
+    from millstream.api.display import is_number
     from millstream.cli.live import cell_text
-    from millstream.display import is_number
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for field in schema:

@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import MillstreamError
+from millstream.model.errors import MillstreamError
 
 if TYPE_CHECKING:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
 
 class UsageError(MillstreamError):
@@ -65,7 +65,7 @@ def _value(text: str) -> object:
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """What a query's author should know goes to stderr, also if an error follows."""
-    from millstream.errors import MillstreamWarning
+    from millstream.model.errors import MillstreamWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -81,7 +81,7 @@ def warnings_told() -> Iterator[None]:
 def warnings_as_lines() -> Iterator[None]:
     """What queries warn of while they run goes to stderr as it comes: without the place in our
     code, and without help for programs."""
-    from millstream.errors import MillstreamWarning
+    from millstream.model.errors import MillstreamWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", MillstreamWarning)
@@ -108,7 +108,7 @@ def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, l
 def standing(
     text: str, name: str, engine: str, values: dict[str, object]
 ) -> tuple[Session, list[Any]]:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
     session = Session(engine)
     session._kept.starts = False  # the command says when
@@ -118,7 +118,7 @@ def standing(
 
 def _refuse_unused(text: str, values: dict[str, object]) -> None:
     """A parameter whose name is misspelt would be ignored."""
-    from millstream.errors import did_you_mean
+    from millstream.model.errors import did_you_mean
     from millstream.sql.tokens import tokenize
 
     try:

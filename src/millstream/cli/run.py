@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.checkpoint.folders import file_name
+from millstream.api.pulls import PullQuery
+from millstream.api.query import Query
 from millstream.cli.liveness import is_live
 from millstream.cli.mailbox import Mailbox
 from millstream.cli.output import Output, default_format
@@ -21,17 +23,15 @@ from millstream.cli.progress import progress
 from millstream.cli.reading import bound, warnings_as_lines
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import any_live, await_views, start_views
-from millstream.instants import chronon, shown
-from millstream.local.outputs import unusable
-from millstream.pulls import PullQuery
-from millstream.query import Query
+from millstream.logical.instants import chronon, shown
+from millstream.runtime.outputs import unusable
 
 if TYPE_CHECKING:
-    from millstream.instants import Instant
-    from millstream.local.running import Running
-    from millstream.local.sinks import Sink
-    from millstream.session import Session
-    from millstream.views import View
+    from millstream.api.session import Session
+    from millstream.api.views import View
+    from millstream.logical.instants import Instant
+    from millstream.runtime.running import Running
+    from millstream.runtime.sinks import Sink
 
 
 def run(

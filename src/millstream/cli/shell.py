@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.checkpoint.folders import FOLDER_MODE, new_file
+from millstream.api.pulls import PullQuery
+from millstream.api.query import Query
+from millstream.api.views import View
 from millstream.cli.explain import verbose_text
 from millstream.cli.live import watch, watch_kept
 from millstream.cli.liveness import is_live
@@ -27,18 +30,15 @@ from millstream.cli.reading import (
 from millstream.cli.run import run_live
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import await_ending, start_views
-from millstream.errors import MillstreamError, ParseError, QueryError
-from millstream.names import Name
-from millstream.pulls import PullQuery
-from millstream.query import Query
+from millstream.model.errors import MillstreamError, ParseError, QueryError
+from millstream.model.names import Name
+from millstream.model.types import sql_name
 from millstream.sql.tokens import tokenize
-from millstream.types import sql_name
-from millstream.views import View
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
 
-    from millstream.session import Session
+    from millstream.api.session import Session
 
 _MOST_ROWS = 100
 _HELP = """\

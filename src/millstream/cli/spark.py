@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import IO, TYPE_CHECKING
 
+from millstream.api.session import Session
 from millstream.cli.progress import progress
-from millstream.errors import MillstreamError, QueryError
-from millstream.session import Session
+from millstream.model.errors import MillstreamError, QueryError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

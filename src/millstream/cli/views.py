@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.api.pulls import PullQuery
+from millstream.api.query import Query
+from millstream.api.views import View
 from millstream.cli.liveness import ends, is_live
 from millstream.cli.progress import progress
-from millstream.pulls import PullQuery
-from millstream.query import Query
-from millstream.views import View
 
 if TYPE_CHECKING:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
 
 def queries_of(session: Session, results: Iterable[Any]) -> list[Query]:

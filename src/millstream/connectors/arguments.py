@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.catalog import Option, Stream
-from millstream.declarations import length
-from millstream.errors import DataError, MillstreamError, one_of
-from millstream.logical.time import TIMESTAMP_TIME
+from millstream.logical.catalog import Option, Stream
+from millstream.model.errors import DataError, MillstreamError, one_of
+from millstream.model.time import TIMESTAMP_TIME
+from millstream.sql.declarations import length
 
 
 class Arguments:

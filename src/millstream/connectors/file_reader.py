@@ -10,16 +10,16 @@ import threading
 from collections.abc import Iterator
 from itertools import chain
 
-from millstream.catalog import Stream
 from millstream.checkpoint.journal import Journal
 from millstream.connectors.files import Files, file_arguments
+from millstream.connectors.intake.records import Checked
 from millstream.connectors.listing import DataFile, unchanged
 from millstream.connectors.live import Live
-from millstream.local.graph import Graph
-from millstream.local.inbox import Inbox, Inlet
-from millstream.local.inputs import Input
-from millstream.local.sources import Reader
-from millstream.records import Checked
+from millstream.logical.catalog import Stream
+from millstream.runtime.graph import Graph
+from millstream.runtime.inbox import Inbox, Inlet
+from millstream.runtime.inputs import Input
+from millstream.runtime.sources import Reader
 
 NOTED_FILES = 100  # at most so many are noted at once, and read again after a crash
 

@@ -32,7 +32,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.catalog import Stream
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.csv_rows import (
     CsvColumns,
@@ -41,16 +40,17 @@ from millstream.connectors.csv_rows import (
     csv_rows,
     split_header,
 )
+from millstream.connectors.intake.moments import from_text
+from millstream.connectors.intake.records import Checked
 from millstream.connectors.json_rows import JsonLines
 from millstream.connectors.lines import BLOCK_BYTES, LONGEST, Dropped, cut_lines
 from millstream.connectors.listing import DataFile, is_pattern, listed_files
 from millstream.connectors.parquet_rows import opened, parquet_rows
 from millstream.connectors.parts import Place, check_text
-from millstream.errors import DataError, one_of
-from millstream.moments import from_text
-from millstream.physical.long_texts import MOST_BYTES
-from millstream.records import Checked
-from millstream.types import STRING, sql_name
+from millstream.logical.catalog import Stream
+from millstream.model.errors import DataError, one_of
+from millstream.model.long_texts import MOST_BYTES
+from millstream.model.types import STRING, sql_name
 
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}
 

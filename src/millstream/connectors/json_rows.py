@@ -20,15 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow
 
-from millstream.catalog import Stream
+from millstream.connectors.intake.moments import TimeUnits, from_text
+from millstream.connectors.intake.records import BadRow, Checked, Ints
+from millstream.connectors.intake.rows import Unreadable, typed_rows
 from millstream.connectors.lines import Dropped, Lines
 from millstream.connectors.parts import Part, Place, checked, left_out
-from millstream.errors import brief
-from millstream.local.intake import Unreadable, typed_rows
+from millstream.logical.catalog import Stream
 from millstream.logical.plan import Field
-from millstream.moments import TimeUnits, from_text
-from millstream.records import BadRow, Checked, Ints
-from millstream.types import (
+from millstream.model.errors import brief
+from millstream.model.types import (
     BIGINT,
     DATE,
     DOUBLE,

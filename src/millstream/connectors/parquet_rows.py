@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millstream.catalog import Stream
+from millstream.connectors.intake.records import Checked
+from millstream.connectors.intake.typed_columns import check_type
 from millstream.connectors.parts import PART_ROWS, Part, Place, checked
-from millstream.errors import DataError
-from millstream.records import Checked
-from millstream.typed_columns import check_type
-from millstream.types import sql_name
+from millstream.logical.catalog import Stream
+from millstream.model.errors import DataError
+from millstream.model.types import sql_name
 
 BUFFER_BYTES = 1 << 16  # so that of a column only this much of the file is in memory
 PART_BYTES = 1 << 26  # that are typed at once, about

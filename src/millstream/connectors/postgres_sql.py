@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 
 if TYPE_CHECKING:
     from psycopg import Error

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from millstream.catalog import Stream
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.live import Live
-from millstream.errors import DataError
-from millstream.local.sources import Reader
-from millstream.types import BIGINT, TIMESTAMP, sql_name
+from millstream.logical.catalog import Stream
+from millstream.model.errors import DataError
+from millstream.model.types import BIGINT, TIMESTAMP, sql_name
+from millstream.runtime.sources import Reader
 
 COLUMNS = {"timestamp": TIMESTAMP, "value": BIGINT}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from millstream.catalog import Stream
-from millstream.local.sources import Reader
+from millstream.logical.catalog import Stream
+from millstream.runtime.sources import Reader
 
 Connect = Callable[..., Any]
 

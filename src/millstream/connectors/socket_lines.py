@@ -15,18 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millstream.catalog import Stream
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.csv_rows import CsvColumns, Layout, csv_lines
+from millstream.connectors.intake.records import Checked, Ints
 from millstream.connectors.json_rows import JsonLines
 from millstream.connectors.lines import LONGEST, SHOWN, Dropped, cut_lines, is_whole_row
 from millstream.connectors.live import Live
 from millstream.connectors.parts import Part, Place, check_text, checked, left_out, read_text
-from millstream.errors import DataError
-from millstream.local.sources import Reader
-from millstream.physical.long_texts import MOST_BYTES
-from millstream.records import Checked, Ints
-from millstream.types import STRING
+from millstream.logical.catalog import Stream
+from millstream.model.errors import DataError
+from millstream.model.long_texts import MOST_BYTES
+from millstream.model.types import STRING
+from millstream.runtime.sources import Reader
 
 _PATIENCE = 0.1  # seconds after which a silent connection looks whether anyone still reads
 _CONNECTING = 10.0

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref, Writer
-from millstream.errors import MillstreamError
 from millstream.fragments.edges import Fragment
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.progress import Step
 from millstream.fragments.shard import Shard, ShardStep
 from millstream.fragments.tasks import Stepped, level_messages
 from millstream.fragments.work import Work
+from millstream.model.errors import MillstreamError
 
 FOLDER = "state"
 LEAST = 1 << 18  # bytes of logs that are not worth a snapshot

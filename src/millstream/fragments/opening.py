@@ -16,8 +16,8 @@ from millstream.fragments.cutting import fragments_of
 from millstream.fragments.pipeline import Executor, InProcess, Pipeline
 from millstream.fragments.remote import RemoteGraph
 from millstream.fragments.work import Work
-from millstream.local.graph import Graph, Sink
 from millstream.physical.operator import Context, PhysicalPlan
+from millstream.runtime.graph import Graph, Sink
 
 SHARDS_A_PLACE = 4  # so that a restart may have more places
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from millstream.logical.time import FARTHEST, INFINITY
-from millstream.physical.arrays import of_int64
+from millstream.model.arrays import of_int64
+from millstream.model.time import FARTHEST, INFINITY
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, merged
 
 _LENGTH = b"length"  # of all intervals

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from millstream.logical.time import INFINITY
+from millstream.connectors.intake.records import Records
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER
 from millstream.physical.operators.source import first_start
-from millstream.records import Records
 
 Span = tuple[int, int, int]  # how many rows, their first and last start
 

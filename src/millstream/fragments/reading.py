@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.catalog import Stream
-from millstream.errors import MillstreamError
+from millstream.connectors.intake.records import Records
+from millstream.connectors.intake.rows import typed_table
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.payload import decoded, encoded
 from millstream.fragments.progress import Span, wider
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
-from millstream.local.intake import typed_table
+from millstream.logical.catalog import Stream
 from millstream.logical.elements import Row
-from millstream.logical.time import INFINITY
+from millstream.model.errors import MillstreamError
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
-from millstream.records import Records
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,22 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from millstream.checkpoint.files import LocalFiles
+from millstream.connectors.intake.records import Records
+from millstream.connectors.intake.rows import joined
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.pipeline import Pipeline
 from millstream.fragments.progress import Advance, Step
 from millstream.fragments.remote_input import RemoteInput
 from millstream.fragments.tasks import LeafInput
-from millstream.local.graph import Graph, Sink, Vertex
-from millstream.local.intake import joined
-from millstream.local.position import Position
-from millstream.local.running import has_state
-from millstream.local.tally import Tally, together
-from millstream.logical.time import INFINITY
-from millstream.physical.arrays import int64
+from millstream.model.arrays import int64
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Operator, PhysicalPlan
 from millstream.physical.operators.source import Source
-from millstream.records import Records
+from millstream.runtime.graph import Graph, Sink, Vertex
+from millstream.runtime.position import Position
+from millstream.runtime.running import has_state
+from millstream.runtime.tally import Tally, together
 
 
 class Elsewhere(Operator):

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from millstream.catalog import Stream
+from millstream.connectors.intake.records import Records
+from millstream.connectors.intake.rows import nothing
 from millstream.fragments.reading import Frame, Intake, Reading
-from millstream.local.bounded import BATCH_ROWS
-from millstream.local.graph import Vertex
-from millstream.local.inbox import Arrival, End, Inbox
-from millstream.local.inputs import Input
-from millstream.local.intake import nothing
-from millstream.local.outputs import ErrorOutput, LateOutput
-from millstream.logical.time import INFINITY
+from millstream.logical.catalog import Stream
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, State
-from millstream.records import Records
+from millstream.runtime.bounded import BATCH_ROWS
+from millstream.runtime.graph import Vertex
+from millstream.runtime.inbox import Arrival, End, Inbox
+from millstream.runtime.inputs import Input
+from millstream.runtime.outputs import ErrorOutput, LateOutput
 
 
 class Supplier(Protocol):

@@ -11,12 +11,12 @@ from millstream.fragments.edges import Fragment, Outputs, OutputsOperator, Recei
 from millstream.fragments.payload import decoded, part
 from millstream.fragments.progress import Present
 from millstream.fragments.work import Work
-from millstream.local.graph import Graph, Vertex
-from millstream.local.tally import Tally
 from millstream.logical.elements import Row
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
+from millstream.runtime.graph import Graph, Vertex
+from millstream.runtime.tally import Tally
 
 SLICE_ROWS = 16_384  # what is pushed at once: it stays in the cache
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from millstream.fragments.edges import LEAVES, Exchange, Fragment
 from millstream.logical.text import expression_text
-from millstream.logical.time import RAW_TIME, TimeDomain
+from millstream.model.time import RAW_TIME, TimeDomain
 from millstream.physical.text import physical_text
 
 

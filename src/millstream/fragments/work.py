@@ -14,8 +14,8 @@ from millstream.fragments.payload import encoded, split
 from millstream.fragments.placement import shards_of
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.physical.batch import Batch
-from millstream.physical.evaluation import Evaluation
 from millstream.physical.expressions import Draws
+from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.operator import Context
 
 

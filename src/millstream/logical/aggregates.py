@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.functions.casts import EXACT, fit_decimal
 from millstream.logical.functions.function import (
     EvaluationError,
@@ -27,7 +26,8 @@ from millstream.logical.functions.function import (
     check_count,
     fixed,
 )
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,
@@ -38,7 +38,7 @@ from millstream.types import (
     decimal_type,
     sql_name,
 )
-from millstream.values import NAN, order_key
+from millstream.model.values import NAN, order_key
 
 Rows = Sequence[tuple[Any, ...]]
 

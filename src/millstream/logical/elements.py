@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from millstream.logical.time import INFINITY
-from millstream.values import order_key
+from millstream.model.time import INFINITY
+from millstream.model.values import order_key
 
 Row: TypeAlias = tuple[object, ...]
 Snapshot: TypeAlias = Counter[Row]

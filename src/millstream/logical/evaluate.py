@@ -26,8 +26,8 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import Schema
-from millstream.types import sql_name
-from millstream.values import out_of_years, to_arrow, to_plain
+from millstream.model.types import sql_name
+from millstream.model.values import out_of_years, to_arrow, to_plain
 
 Evaluator: TypeAlias = Callable[[Row], object]
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from millstream.logical.expressions import Column, Expression, nullable, rewrite, walk
-from millstream.logical.time import ANY_TIME, INFINITY, TimeDomain
+from millstream.model.time import ANY_TIME, INFINITY, TimeDomain
 
 ARRIVAL = "$arrival"
 

@@ -22,7 +22,6 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-from millstream.errors import QueryError
 from millstream.logical.aggregates import lookup as aggregate_function
 from millstream.logical.elements import Element, Row, Snapshot, elements_of, row_key, shown
 from millstream.logical.evaluate import (
@@ -60,8 +59,9 @@ from millstream.logical.plan import (
     beginners,
     is_unbounded,
 )
-from millstream.logical.time import ALWAYS, INFINITY
-from millstream.values import order_key
+from millstream.model.errors import QueryError
+from millstream.model.time import ALWAYS, INFINITY
+from millstream.model.values import order_key
 
 
 class Reference:

@@ -13,7 +13,6 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical import functions
 from millstream.logical.expressions import (
     AggregateCall,
@@ -40,8 +39,9 @@ from millstream.logical.plan import (
     TimeWindow,
     TopN,
 )
-from millstream.logical.time import INFINITY, MICROSECONDS, TimeDomain
-from millstream.masking import MASK, Secret
+from millstream.model import types
+from millstream.model.masking import MASK, Secret
+from millstream.model.time import INFINITY, MICROSECONDS, TimeDomain
 
 # --- expressions ----------------------------------------------------------------------------------
 

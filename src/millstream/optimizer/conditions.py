@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.expressions import (
     Call,
     Cast,
@@ -21,6 +20,7 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.plan import Join, Schema
+from millstream.model import types
 from millstream.physical.operators.join import JoinKey
 
 # Functions that have a value for all arguments.

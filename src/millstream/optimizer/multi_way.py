@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
-from millstream import types
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
 from millstream.logical.plan import Named
+from millstream.model import types
 from millstream.optimizer.conditions import can_fail
-from millstream.physical.join_steps import Link
+from millstream.physical.joins.steps import Link
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 from millstream.physical.operators.map import Map

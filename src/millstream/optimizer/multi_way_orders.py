@@ -19,7 +19,7 @@ from math import prod
 from typing import TypeAlias
 
 from millstream.optimizer.join_graph import JoinGraph, mask_of, members
-from millstream.physical.join_steps import new_first
+from millstream.physical.joins.steps import new_first
 
 Order: TypeAlias = tuple[int, ...]
 Orders: TypeAlias = tuple[Order, ...]  # for the new elements of each input

@@ -20,7 +20,7 @@ from millstream.optimizer.join_orders.costs import Cheapest, SideCost
 from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.join_orders.trees import Tree
 from millstream.optimizer.multi_way_orders import MultiWay, Order, Orders
-from millstream.physical.join_steps import new_first
+from millstream.physical.joins.steps import new_first
 
 MOST_FAST = 3  # streams that are moved up, so that at most n³ orders are tried
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from millstream.errors import QueryError
 from millstream.logical.plan import Plan
 from millstream.logical.text import plan_text
+from millstream.model.errors import QueryError
 from millstream.optimizer.facts.sharing import Consumers, Nodes
 from millstream.optimizer.rules.compare_with_extreme import compare_with_extreme
 from millstream.optimizer.rules.connect_joins import connect_joins

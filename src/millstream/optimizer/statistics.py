@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from millstream import types
-from millstream.catalog import Stream
+from millstream.logical.catalog import Stream
 from millstream.logical.plan import Schema
-from millstream.logical.time import RAW_TIME, TimeDomain
+from millstream.model import types
+from millstream.model.time import RAW_TIME, TimeDomain
 
 RATE = 100.0  # rows a second; on raw time 1 row a unit
 DISTINCT = 100.0  # values of a column

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.physical import long_texts
-from millstream.physical.arrays import concat, gather, no_values, room_for
+from millstream.model import long_texts
+from millstream.model.arrays import concat, gather, no_values, room_for
 from millstream.physical.kernels.gathering import pick_both
 from millstream.physical.kernels.looks import all_ones
 from millstream.physical.kernels.positions import positions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Ints
 
 

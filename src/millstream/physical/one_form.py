@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from millstream.physical.arrays import of_view, validity
-from millstream.physical.keys import fields_of, float_words
+from millstream.model.arrays import of_view, validity
+from millstream.physical.state.keys import fields_of, float_words
 
 
 def has_floating(type: pa.DataType) -> bool:

@@ -20,10 +20,10 @@ import pyarrow as pa
 from millstream.logical.elements import Row
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Schema
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
+from millstream.model.values import to_plain
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.expressions import Draws
-from millstream.values import to_plain
 
 
 class Pattern(Enum):

@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.physical.arrays import gather, int64, is_plain, validity, view
+from millstream.model.arrays import gather, int64, is_plain, validity, view
+from millstream.model.long_texts import is_text
+from millstream.model.values import order_key, to_plain
 from millstream.physical.batch import Batch, Ints, LazyColumn, are_ones, numbers
 from millstream.physical.kernels.grouped_sorting import (
     groups_of,
@@ -19,8 +21,6 @@ from millstream.physical.kernels.grouped_sorting import (
     split_groups,
 )
 from millstream.physical.kernels.looks import ascends, climbs
-from millstream.physical.long_texts import is_text
-from millstream.values import order_key, to_plain
 
 
 def order_words(array: pa.Array) -> Iterator[Ints]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 from millstream.physical.batch import Ints
 
 MOST = 20_000_000

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.physical.arrays import int64
+from millstream.model.arrays import int64
+from millstream.model.long_texts import is_text, offsets_of
 from millstream.physical.batch import Ints
 from millstream.physical.kernels.hashing import hash_strings, mix_words
-from millstream.physical.keys import decimal_words, fields_of, float_words
-from millstream.physical.long_texts import is_text, offsets_of
+from millstream.physical.state.keys import decimal_words, fields_of, float_words
 
 Hashes: TypeAlias = NDArray[np.uint64]
 

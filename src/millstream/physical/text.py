@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from millstream import types
 from millstream.logical.expressions import Call
 from millstream.logical.text import (
     expression_text,
@@ -21,9 +20,10 @@ from millstream.logical.text import (
     named_text,
     sort_key_text,
 )
-from millstream.logical.time import INFINITY, RAW_TIME, TimeDomain
-from millstream.physical.areas.area import Probing
-from millstream.physical.join_steps import new_first
+from millstream.model import types
+from millstream.model.time import INFINITY, RAW_TIME, TimeDomain
+from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.steps import new_first
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.coalesce import Coalesce

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from millstream.errors import DataError
+from millstream.connectors.intake.records import LAST_TIMESTAMP, Records
+from millstream.connectors.intake.rows import nothing
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.progress import Advance, Step
 from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput
 from millstream.fragments.work import Work
-from millstream.local.intake import nothing
-from millstream.logical.time import INFINITY
+from millstream.model.errors import DataError
+from millstream.model.time import INFINITY
+from millstream.model.values import to_type
 from millstream.physical.batch import Batch, Ints
-from millstream.records import LAST_TIMESTAMP, Records
 from millstream.spark.job import leaves_of, run_batch
 from millstream.spark.native_query import NativeQuery
 from millstream.spark.schemas import moved, typed
 from millstream.spark.starting import for_batches
-from millstream.values import to_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

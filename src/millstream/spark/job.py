@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.errors import QueryError
+from millstream.connectors.intake.records import Records
 from millstream.fragments.messages import SCHEMA, Kind, Message, as_record, messages_in
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import decoded, encoded
@@ -17,9 +17,9 @@ from millstream.fragments.progress import Step
 from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput, Runner, Transient, leaf_messages, level_messages
 from millstream.fragments.work import Work
-from millstream.physical.arrays import int64, of_int64
+from millstream.model.arrays import int64, of_int64
+from millstream.model.errors import QueryError
 from millstream.physical.batch import Batch
-from millstream.records import Records
 from millstream.spark.leaves import frame_leaves
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from millstream.checkpoint.folders import FOLDER_MODE, new_file
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 from millstream.fragments.keeping import Order
 from millstream.fragments.messages import Kind, Message, as_record, messages_in
 from millstream.fragments.work import Work

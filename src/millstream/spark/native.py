@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream import types
 from millstream.logical.expressions import (
     Call,
     Cast,
@@ -25,9 +24,8 @@ from millstream.logical.expressions import (
     nullable,
 )
 from millstream.logical.functions import to_string
-from millstream.spark.native_calls import rule_of
-from millstream.spark.native_safety import cast_is_safe, folded, non_failing
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -42,6 +40,8 @@ from millstream.types import (
     TIMESTAMP,
     is_floating,
 )
+from millstream.spark.native_calls import rule_of
+from millstream.spark.native_safety import cast_is_safe, folded, non_failing
 
 # What Spark calls a column, by its qualifier and name.
 Names: TypeAlias = Mapping[tuple[str, str], str]

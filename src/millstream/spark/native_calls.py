@@ -15,8 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream.logical.expressions import Call, Literal
-from millstream.spark.native_ranges import Range, value_range
-from millstream.types import (
+from millstream.model.types import (
     REAL,
     TIMESTAMP,
     is_atomic,
@@ -25,6 +24,7 @@ from millstream.types import (
     is_integral,
     is_numeric,
 )
+from millstream.spark.native_ranges import Range, value_range
 
 Build = Callable[..., exp.Expression]
 

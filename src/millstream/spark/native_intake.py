@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from millstream import types
-from millstream.catalog import Stream
+from millstream.logical.catalog import Stream
 from millstream.logical.plan import Field, Lifetime
-from millstream.logical.time import FARTHEST, INFINITY
+from millstream.model import types
+from millstream.model.time import FARTHEST, INFINITY
+from millstream.model.types import LAST_TIMESTAMP
 from millstream.spark.schemas import quoted, text
-from millstream.types import LAST_TIMESTAMP
 
 
 def fault(stream: Stream) -> str:

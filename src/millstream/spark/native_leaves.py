@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from millstream.catalog import Stream
+from millstream.logical.catalog import Stream
 from millstream.logical.expressions import Column, Expression, operands
 from millstream.logical.plan import (
     Aggregate,

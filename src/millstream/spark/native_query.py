@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from millstream.catalog import Stream
 from millstream.logical.analysis import lives_one_instant
+from millstream.logical.catalog import Stream
 from millstream.logical.plan import Filter, Map, Plan, Schema, Source, TimeWindow, Union
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
+from millstream.model.types import LAST_TIMESTAMP
 from millstream.spark import native_intake
 from millstream.spark.native import Names, spark_sql
 from millstream.spark.schemas import quoted
-from millstream.types import LAST_TIMESTAMP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from millstream.logical.expressions import Call, Cast, Expression, Literal
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BOOLEAN,
     DATE,

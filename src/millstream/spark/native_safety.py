@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.evaluate import evaluator
 from millstream.logical.expressions import (
     Call,
@@ -19,8 +18,8 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.functions import EvaluationError, Signature, lookup
-from millstream.spark.native_ranges import Range, exact_range, has_range, range_of_type, value_range
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -32,6 +31,7 @@ from millstream.types import (
     is_floating,
     is_integral,
 )
+from millstream.spark.native_ranges import Range, exact_range, has_range, range_of_type, value_range
 
 
 def non_failing(expression: Expression) -> bool:

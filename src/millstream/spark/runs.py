@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.api.origins import sources_of
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.reading import Frame, Reading
 from millstream.fragments.work import Work
 from millstream.logical.plan import Plan
-from millstream.logical.time import INFINITY
-from millstream.origins import sources_of
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
 from millstream.physical.operator import PhysicalPlan
 from millstream.spark import bounded
@@ -21,7 +21,7 @@ from millstream.spark.native_query import NativeQuery, native_query
 from millstream.spark.sources import leaf_of
 
 if TYPE_CHECKING:
-    from millstream.session import Session
+    from millstream.api.session import Session
 
 
 @dataclass(frozen=True)

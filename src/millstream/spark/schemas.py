@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.data import schema_of
-from millstream.errors import DataError
+from millstream.connectors.intake.data import schema_of
 from millstream.logical.plan import Schema
+from millstream.model.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

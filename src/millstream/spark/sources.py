@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.catalog import Connector, Stream
-from millstream.errors import QueryError, did_you_mean
+from millstream.logical.catalog import Connector, Stream
 from millstream.logical.plan import Plan
+from millstream.model.errors import QueryError, did_you_mean
 from millstream.spark.job import reason
 from millstream.spark.native_leaves import NativeLeaf, native_leaf
 

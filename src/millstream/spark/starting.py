@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 from millstream.spark.java import provide_java
 
 if TYPE_CHECKING:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from millstream.catalog import Stream
 from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.folders import file_name
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 from millstream.fragments.remote import RemoteGraph
 from millstream.fragments.remote_input import RemoteInput
-from millstream.local.graph import Graph
-from millstream.local.inbox import Inbox
+from millstream.logical.catalog import Stream
+from millstream.model.errors import QueryError
+from millstream.runtime.graph import Graph
+from millstream.runtime.inbox import Inbox
 from millstream.spark.job import reason
 from millstream.spark.leaves import SparkRows
 from millstream.spark.log import Mark, SparkLog

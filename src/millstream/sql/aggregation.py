@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.catalog import Catalog
-from millstream.errors import BindError, did_you_mean
 from millstream.logical import aggregates
+from millstream.logical.catalog import Catalog
 from millstream.logical.expressions import (
     AggregateCall,
     Column,
@@ -18,6 +17,7 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.functions import SignatureError
+from millstream.model.errors import BindError, did_you_mean
 from millstream.sql import elsewhere
 from millstream.sql.calls import aggregate_of, written_name
 from millstream.sql.scope import name_span_of, refuse_others, span_of

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millstream import types
-from millstream.catalog import Catalog, DerivedStream, Stream
-from millstream.errors import BindError, Diagnostic, Span, listed
 from millstream.logical.analysis import growing, seeing_only_now
+from millstream.logical.catalog import Catalog, DerivedStream, Stream
 from millstream.logical.expressions import depth
 from millstream.logical.plan import (
     Aggregate,
@@ -29,7 +27,9 @@ from millstream.logical.plan import (
     expressions,
     rename,
 )
-from millstream.logical.time import ANY_TIME, TimeDomain
+from millstream.model import types
+from millstream.model.errors import BindError, Diagnostic, Span, listed
+from millstream.model.time import ANY_TIME, TimeDomain
 from millstream.sql.clauses import AsOf, Duration
 from millstream.sql.ordering import complete_order, limit_of, output_named, sort_key
 from millstream.sql.references import column_list, explaining

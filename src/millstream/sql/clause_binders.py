@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import BindError
 from millstream.logical.expressions import (
     AggregateCall,
     Call,
@@ -27,7 +26,8 @@ from millstream.logical.plan import (
     Source,
     TimeWindow,
 )
-from millstream.names import Name
+from millstream.model.errors import BindError
+from millstream.model.names import Name
 from millstream.sql.aggregation import is_aggregate
 from millstream.sql.scalar import ScalarBinder, is_subquery
 from millstream.sql.scope import name_of, span_of

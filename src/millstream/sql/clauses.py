@@ -19,9 +19,9 @@ from fractions import Fraction
 
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError, Span
-from millstream.logical.time import unit_named
-from millstream.names import Name, QualifiedName
+from millstream.model.errors import ParseError, Span
+from millstream.model.names import Name, QualifiedName
+from millstream.model.time import unit_named
 from millstream.sql.tokens import Cursor, Token, tokenize
 
 UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS or WEEKS"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError
-from millstream.names import Name
+from millstream.model.errors import ParseError
+from millstream.model.names import Name
 from millstream.sql.column_types import read_type
 from millstream.sql.reserved import check_declared
 from millstream.sql.statements import ColumnDefinition

@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from millstream import types
-from millstream.errors import ParseError, Span
-from millstream.names import Name
+from millstream.model import types
+from millstream.model.errors import ParseError, Span
+from millstream.model.names import Name
 from millstream.sql.tokens import Cursor, Token, tokenize
 
 KNOWN = "BOOLEAN, INT, BIGINT, REAL, DOUBLE, DECIMAL(p, s), STRING, DATE, TIMESTAMP, …"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot.errors import ParseError as SqlglotParseError
 
-from millstream.errors import ParseError, Span, did_you_mean
+from millstream.model.errors import ParseError, Span, did_you_mean
 from millstream.sql.tokens import Token
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError
+from millstream.model.errors import ParseError
 from millstream.sql.tokens import Cursor, Token
 
 TUMBLING = (

@@ -15,10 +15,10 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
-from millstream import types
-from millstream.errors import BindError, ParseError, Span
 from millstream.logical.expressions import Literal
-from millstream.logical.time import MICROSECONDS, unit_named
+from millstream.model import types
+from millstream.model.errors import BindError, ParseError, Span
+from millstream.model.time import MICROSECONDS, unit_named
 from millstream.sql.scope import span_of
 from millstream.sql.tokens import Token
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical import functions
 from millstream.logical.expressions import Cast, Expression, Literal
-from millstream.values import canonical
+from millstream.model import types
+from millstream.model.values import canonical
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

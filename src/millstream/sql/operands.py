@@ -7,9 +7,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from sqlglot import exp
 
-from millstream import types
 from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.logical.functions.casts import EXACT
+from millstream.model import types
 
 _PARAMETERS = (exp.Placeholder, exp.Parameter)
 

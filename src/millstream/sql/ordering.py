@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from millstream.errors import BindError
 from millstream.logical.expressions import Column
 from millstream.logical.plan import SortKey
+from millstream.model.errors import BindError
 from millstream.sql.clauses import parameter_value
 from millstream.sql.scope import name_of, refuse_others, span_of
 

@@ -19,7 +19,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError, Span
+from millstream.model.errors import ParseError, Span
 from millstream.sql import elsewhere
 from millstream.sql.clauses import (
     AsOf,

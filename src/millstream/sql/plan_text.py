@@ -13,8 +13,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from millstream.catalog import Catalog, Stream
-from millstream.errors import BindError, MillstreamError, ParseError, Span, did_you_mean, located
+from millstream.logical.catalog import Catalog, Stream
 from millstream.logical.expressions import AggregateCall, Column, Expression
 from millstream.logical.plan import (
     NODE_TYPES,
@@ -37,8 +36,17 @@ from millstream.logical.plan import (
     TopN,
 )
 from millstream.logical.text import column_text, expression_text
-from millstream.logical.time import ANY_TIME, INFINITY, TimeDomain
-from millstream.names import Name
+from millstream.model.errors import (
+    BindError,
+    MillstreamError,
+    ParseError,
+    Span,
+    did_you_mean,
+    located,
+)
+from millstream.model.names import Name
+from millstream.model.time import ANY_TIME, INFINITY, TimeDomain
+from millstream.model.types import sql_name
 from millstream.sql.aggregation import bind_aggregate, is_aggregate
 from millstream.sql.clauses import parse_duration
 from millstream.sql.relations import with_time
@@ -46,7 +54,6 @@ from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope
 from millstream.sql.tokens import tokenize
 from millstream.sql.windows import chronons
-from millstream.types import sql_name
 
 
 @dataclass

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from millstream.catalog import Catalog, Changes, DerivedStream, Stream, Table
-from millstream.errors import BindError, QueryError, Span
-from millstream.instants import chronon
+from millstream.logical.catalog import Catalog, Changes, DerivedStream, Stream, Table
 from millstream.logical.expressions import Column
+from millstream.logical.instants import chronon
 from millstream.logical.plan import Field, Lifetime, Map, Plan, SortKey, Source, TopN
-from millstream.logical.time import RAW_TIME, TimeDomain
+from millstream.model.errors import BindError, QueryError, Span
+from millstream.model.time import RAW_TIME, TimeDomain
 from millstream.sql.binder import StatementBinder
 from millstream.sql.clauses import AsOf
 from millstream.sql.ordering import limit_of

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.catalog import DerivedStream, Stream
-from millstream.errors import BindError, CatalogError, Span, UnknownNameError, did_you_mean
+from millstream.logical.catalog import DerivedStream, Stream
 from millstream.logical.expressions import Column, Expression, conjunction, rewrite, walk
 from millstream.logical.plan import Join, JoinKind, Map, Named, Plan, rename
-from millstream.names import Name
+from millstream.model.errors import BindError, CatalogError, Span, UnknownNameError, did_you_mean
+from millstream.model.names import Name
 from millstream.sql import elsewhere
 from millstream.sql.clauses import Clauses
 from millstream.sql.parser import STREAM_FUNCTIONS

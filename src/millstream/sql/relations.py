@@ -13,9 +13,8 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from millstream.catalog import Catalog, Changes, Table
-from millstream.errors import BindError, listed
 from millstream.logical.analysis import lives_one_instant
+from millstream.logical.catalog import Catalog, Changes, Table
 from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import (
     TRUE,
@@ -40,9 +39,10 @@ from millstream.logical.plan import (
     Source,
     TimeWindow,
 )
-from millstream.logical.time import ANY_TIME, TIMESTAMP_TIME, TimeDomain
 from millstream.logical.uniqueness import Key, unique_columns
-from millstream.names import Name
+from millstream.model.errors import BindError, listed
+from millstream.model.names import Name
+from millstream.model.time import ANY_TIME, TIMESTAMP_TIME, TimeDomain
 
 _MATCHED = "$matched"
 

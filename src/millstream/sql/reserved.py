@@ -6,8 +6,8 @@ name is declared, rather than where the name is first used in such a place.
 
 from __future__ import annotations
 
-from millstream.errors import ParseError
-from millstream.names import Name
+from millstream.model.errors import ParseError
+from millstream.model.names import Name
 
 _WORDS = """
 ALL ALTER AND ANY AS BETWEEN CASE CREATE CROSS CURRENT_DATE CURRENT_TIMESTAMP CURRENT_USER

@@ -10,10 +10,8 @@ from decimal import Decimal
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream import types
-from millstream.catalog import Catalog
-from millstream.errors import BindError, Span, did_you_mean, one_of
 from millstream.logical import aggregates, functions
+from millstream.logical.catalog import Catalog
 from millstream.logical.evaluate import evaluator, is_deterministic
 from millstream.logical.expressions import (
     AggregateCall,
@@ -29,7 +27,9 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import EvaluationError, NoCommonTypeError, SignatureError
 from millstream.logical.functions.arithmetic import unary_signature
-from millstream.names import Name
+from millstream.model import types
+from millstream.model.errors import BindError, Span, did_you_mean, one_of
+from millstream.model.names import Name
 from millstream.sql import elsewhere
 from millstream.sql.aggregation import is_aggregate
 from millstream.sql.calls import call_of, written_name

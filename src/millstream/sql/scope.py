@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from sqlglot import exp
 
-from millstream.errors import BindError, Span, UnknownNameError, one_of
 from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import ARRIVAL, Field, Schema
-from millstream.names import Name
+from millstream.model.errors import BindError, Span, UnknownNameError, one_of
+from millstream.model.names import Name
 
 
 @dataclass(frozen=True)

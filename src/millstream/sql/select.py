@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.errors import BindError, Span
 from millstream.logical.analysis import exactly_one_row
 from millstream.logical.expressions import (
     AggregateCall,
@@ -30,6 +29,7 @@ from millstream.logical.plan import (
     SortKey,
     TopN,
 )
+from millstream.model.errors import BindError, Span
 from millstream.sql.aggregation import bind_aggregate, is_ordered_aggregate
 from millstream.sql.clause_binders import (
     GroupedBinder,

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError, Span
+from millstream.model.errors import ParseError, Span
 from millstream.sql import elsewhere
 from millstream.sql.column_types import read_type
 from millstream.sql.tokens import Cursor, Token

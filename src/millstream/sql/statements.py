@@ -13,11 +13,11 @@ from typing import TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream import types
-from millstream.catalog import Changes, Connector
-from millstream.errors import Span
+from millstream.logical.catalog import Changes, Connector
 from millstream.logical.text import literal_text
-from millstream.names import Name
+from millstream.model import types
+from millstream.model.errors import Span
+from millstream.model.names import Name
 from millstream.sql.clauses import Clauses, Duration, EffectiveAt, Shed
 
 _CLAUSES = "stream_clauses"

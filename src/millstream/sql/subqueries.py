@@ -21,7 +21,6 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream.errors import BindError, Span
 from millstream.logical.analysis import exactly_one_row
 from millstream.logical.expressions import (
     AggregateCall,
@@ -48,6 +47,7 @@ from millstream.logical.plan import (
     rename,
 )
 from millstream.logical.uniqueness import at_most_one_row
+from millstream.model.errors import BindError, Span
 from millstream.sql.scalar import BOOLEAN, ScalarBinder
 from millstream.sql.scope import Scope, span_of
 from millstream.sql.unnest import (

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream import types
-from millstream.catalog import Catalog, DerivedStream, Stream, Table
-from millstream.errors import BindError, Span
+from millstream.logical.catalog import Catalog, DerivedStream, Stream, Table
 from millstream.logical.expressions import Expression, Literal
 from millstream.logical.plan import Field, Lifetime, Map, Named, Plan, Source
-from millstream.logical.time import RAW_TIME
-from millstream.names import Name
+from millstream.model import types
+from millstream.model.errors import BindError, Span
+from millstream.model.names import Name
+from millstream.model.time import RAW_TIME
 from millstream.sql.clause_binders import outermost_aggregates
 from millstream.sql.clauses import AsOf
 from millstream.sql.pulls import PullBinder, Read, is_kept

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.catalog import Changes
-from millstream.errors import ParseError
-from millstream.names import Name
+from millstream.logical.catalog import Changes
+from millstream.model.errors import ParseError
+from millstream.model.names import Name
 from millstream.sql import elsewhere
 from millstream.sql.column_definitions import add_key, read_column
 from millstream.sql.reserved import check_declared

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError
+from millstream.model.errors import ParseError
 from millstream.sql.clauses import ClauseReader, EffectiveAt
 from millstream.sql.tokens import Cursor, Token
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millstream.catalog import Table, column_named
-from millstream.errors import BindError, Span
+from millstream.logical.catalog import Table, column_named
 from millstream.logical.plan import Field
-from millstream.names import Name
+from millstream.model.errors import BindError, Span
+from millstream.model.names import Name
 from millstream.sql.scope import name_of, refuse_others, span_of
 
 

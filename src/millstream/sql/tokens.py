@@ -12,8 +12,8 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError, Span
-from millstream.names import Name
+from millstream.model.errors import ParseError, Span
+from millstream.model.names import Name
 
 T = TypeVar("T")
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from millstream.errors import BindError, Span
 from millstream.logical import aggregates
 from millstream.logical.expressions import (
     AggregateCall,
@@ -46,6 +45,7 @@ from millstream.logical.plan import (
     expressions,
     map_expressions,
 )
+from millstream.model.errors import BindError, Span
 
 
 def outer_columns(plan: Plan) -> list[OuterColumn]:

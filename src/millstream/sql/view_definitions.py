@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError
-from millstream.names import Name
+from millstream.model.errors import ParseError
+from millstream.model.names import Name
 from millstream.sql.reserved import check_declared
 from millstream.sql.statements import (
     CreateDerivedStream,

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from millstream import types
-from millstream.catalog import Catalog, Stream
+from millstream.logical.catalog import Catalog, Stream
 from millstream.logical.expressions import Call, Cast, Column, Expression, operands, walk
 from millstream.logical.plan import Plan, Source, expressions
-from millstream.names import Name
+from millstream.model import types
+from millstream.model.names import Name
 
 _OPERATORS = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), "compared"),

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from millstream.errors import BindError, Diagnostic, Span
 from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import (
@@ -28,9 +27,10 @@ from millstream.logical.plan import (
     Source,
     TimeWindow,
 )
-from millstream.logical.time import INFINITY, LONGEST, TimeDomain
 from millstream.logical.uniqueness import at_most_one_row
-from millstream.names import Name, QualifiedName
+from millstream.model.errors import BindError, Diagnostic, Span
+from millstream.model.names import Name, QualifiedName
+from millstream.model.time import INFINITY, LONGEST, TimeDomain
 from millstream.sql import clauses as syntax
 from millstream.sql.clauses import UNITS
 from millstream.sql.scope import Relation, Scope, visible

@@ -14,7 +14,7 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
-from millstream.errors import ParseError, Span
+from millstream.model.errors import ParseError, Span
 from millstream.sql.tokens import Token
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import millstream as ms
 from millstream.connectors.sinks import folder
-from millstream.local.sinks import GivenBatch, Sink, SinkContext
+from millstream.runtime.sinks import GivenBatch, Sink, SinkContext
 
 SCHEMA = pa.schema([("x", pa.int64())])
 TABLE = pa.table({"x": [1, 2]}, schema=SCHEMA)

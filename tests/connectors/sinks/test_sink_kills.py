@@ -23,7 +23,7 @@ from checkpoint.test_kills import elements, last_manifest
 from connectors.sinks import killed_insert
 from effort import kills
 from millstream.fragments.remote import RemoteGraph
-from millstream.local import worker
+from millstream.runtime import worker
 
 POSTGRES = pytest.mark.xdist_group("postgres")
 

@@ -15,7 +15,7 @@ import pytest
 
 import millstream as ms
 from millstream.connectors.sinks import postgres
-from millstream.local.sinks import GivenBatch, Sink, SinkContext
+from millstream.runtime.sinks import GivenBatch, Sink, SinkContext
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'millstream[postgres]'")
 

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import millstream as ms
-from millstream.errors import MillstreamError
+from millstream.model.errors import MillstreamError
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'millstream[postgres]'")
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.catalog import Connector, Option, Table
 from millstream.connectors.tables.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges, TableSource, TableTrouble
+from millstream.logical.catalog import Connector, Option, Table
 from millstream.logical.plan import Field
-from millstream.logical.time import TIMESTAMP_TIME
-from millstream.names import Name
+from millstream.model.names import Name
+from millstream.model.time import TIMESTAMP_TIME
 
 Bag = Counter[tuple[Any, ...]]
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from connectors.tables.followers import bag, declared
-from millstream import types
 from millstream.connectors.tables.comparing import UniqueKeys, check_key, differences, net_changes
-from millstream.errors import DataError
+from millstream.model import types
+from millstream.model.errors import DataError
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from connectors.tables.followers import Bag, bag, contents, declared, following
-from millstream import types
-from millstream.catalog import Changes, Table
 from millstream.connectors.tables import followed_table, replication
 from millstream.connectors.tables.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges
-from millstream.errors import MillstreamError
+from millstream.logical.catalog import Changes, Table
+from millstream.model import types
+from millstream.model.errors import MillstreamError
 from postgres_server import Server
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'millstream[postgres]'")

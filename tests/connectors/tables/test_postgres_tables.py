@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 from connectors.tables.followers import contents, declared, following
-from millstream import types
-from millstream.catalog import Table
 from millstream.connectors.tables.registry import table_source
-from millstream.errors import MillstreamError
+from millstream.logical.catalog import Table
+from millstream.model import types
+from millstream.model.errors import MillstreamError
 from postgres_server import Server
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'millstream[postgres]'")

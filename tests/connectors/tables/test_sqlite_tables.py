@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from connectors.tables.followers import contents, declared, following
-from millstream import types
-from millstream.catalog import Table
 from millstream.connectors.tables.registry import table_source
-from millstream.errors import MillstreamError
+from millstream.logical.catalog import Table
+from millstream.model import types
+from millstream.model.errors import MillstreamError
 
 
 def database(path: Path, *statements: str) -> None:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors.tables.followers import contents, declared, following
-from millstream import types
 from millstream.connectors.tables.registry import table_source
-from millstream.errors import DataError, MillstreamError
+from millstream.model import types
+from millstream.model.errors import DataError, MillstreamError
 
 COLUMNS = {"id": types.BIGINT, "name": types.STRING}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
-from millstream.records import LAST_TIMESTAMP
+from millstream.connectors.intake.records import LAST_TIMESTAMP
+from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 
 class Console(Noop):

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from millstream.connectors.tables.comparing import net_changes
 from millstream.connectors.tables.table_source import TableChanges
-from millstream.errors import QueryError
-from millstream.local.sinks import SinkContext
+from millstream.model.errors import QueryError
+from millstream.runtime.sinks import SinkContext
 
 _OF_CHANGES = ("at", "change")
 

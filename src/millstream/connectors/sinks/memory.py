@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from millstream.connectors.sinks.plain import zoned
 from millstream.connectors.sinks.spark_format import told
-from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
+from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 
 def memory(context: SinkContext, name: str | None = None) -> Sink:

@@ -12,7 +12,7 @@ from json.encoder import encode_basestring
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream import types
+from millstream.model import types
 
 _SECOND = datetime.timedelta(seconds=1)
 

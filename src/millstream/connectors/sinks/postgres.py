@@ -27,8 +27,8 @@ from millstream.connectors.postgres_sql import (
     table_names,
 )
 from millstream.connectors.sinks.postgres_columns import check_columns, created, prepared, unfit
-from millstream.errors import QueryError
-from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
+from millstream.model.errors import QueryError
+from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 if TYPE_CHECKING:
     from psycopg import Connection as Connected

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream import types
+from millstream.connectors.intake.records import LAST_TIMESTAMP
 from millstream.connectors.sinks.plain import texts
-from millstream.errors import QueryError, listed
-from millstream.records import LAST_TIMESTAMP
+from millstream.model import types
+from millstream.model.errors import QueryError, listed
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -12,8 +12,8 @@ from millstream.connectors.postgres_sql import identifier, identifiers, sql
 from millstream.connectors.sinks.kept_rows import changed_rows, gone, kept_schema
 from millstream.connectors.sinks.postgres import Connection, Postgres, csv_rows
 from millstream.connectors.sinks.postgres_columns import types_of
-from millstream.errors import QueryError
-from millstream.local.sinks import GivenBatch, SinkContext
+from millstream.model.errors import QueryError
+from millstream.runtime.sinks import GivenBatch, SinkContext
 
 _COMMENT = "kept by Millstream"
 _STAGE = "millstream_changes"

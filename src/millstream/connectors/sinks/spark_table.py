@@ -10,8 +10,8 @@ import pyarrow as pa
 from millstream.connectors.sinks.folder import Folder, local_path, write_parquet
 from millstream.connectors.sinks.plain import zoned
 from millstream.connectors.sinks.spark_format import told
-from millstream.errors import QueryError
-from millstream.local.sinks import GivenBatch, Noop, Sink, SinkContext
+from millstream.model.errors import QueryError
+from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

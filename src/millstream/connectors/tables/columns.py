@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from millstream import types
-from millstream.catalog import Table
-from millstream.errors import DataError, brief, one_of
+from millstream.connectors.intake.records import checked_records
+from millstream.logical.catalog import Table
 from millstream.logical.plan import Field
-from millstream.records import checked_records
-from millstream.types import sql_name
+from millstream.model import types
+from millstream.model.errors import DataError, brief, one_of
+from millstream.model.types import sql_name
 
 _Values: TypeAlias = "pa.Array | Sequence[Any]"
 _Conversion: TypeAlias = "Callable[[Any], pa.Array]"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millstream.catalog import Table
 from millstream.connectors.tables.table_source import TableChanges
-from millstream.errors import DataError, listed
-from millstream.physical.arrays import larger
+from millstream.logical.catalog import Table
+from millstream.model.arrays import larger
+from millstream.model.errors import DataError, listed
 from millstream.physical.batch import Ints
-from millstream.physical.keys import KeySpace
+from millstream.physical.state.keys import KeySpace
 
 
 def differences(old: pa.Table, new: pa.Table) -> TableChanges:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.files import (
     FileArguments,
@@ -20,6 +19,7 @@ from millstream.connectors.files import (
 from millstream.connectors.listing import DataFile, listed_files
 from millstream.connectors.tables.columns import Origin, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
+from millstream.logical.catalog import Table
 
 _ATTEMPTS = 10  # to read files that nobody touches meanwhile
 

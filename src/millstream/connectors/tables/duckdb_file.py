@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.postgres_sql import table_names
 from millstream.connectors.tables.columns import Origin, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
-from millstream.errors import QueryError
-from millstream.values import to_type
+from millstream.logical.catalog import Table
+from millstream.model.errors import QueryError
+from millstream.model.values import to_type
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation

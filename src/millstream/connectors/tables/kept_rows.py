@@ -14,10 +14,10 @@ from millstream.connectors.tables.comparing import UniqueKeys, arrays_of, net_ch
 from millstream.connectors.tables.decoding import UNCHANGED, Unchanged, Value, Values
 from millstream.connectors.tables.postgres_columns import typed
 from millstream.connectors.tables.table_source import TableChanges
-from millstream.physical.arrays import larger
+from millstream.model.arrays import larger
 from millstream.physical.batch import Ints
-from millstream.physical.keys import KeySpace
-from millstream.physical.store import RowStore
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.store import RowStore
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from millstream.connectors.tables.table_source import TableChanges, TableEvent, TableTrouble
-from millstream.errors import MillstreamError
+from millstream.model.errors import MillstreamError
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0  # seconds between attempts while there is trouble
 _IMPATIENCE = 0.05  # seconds between two calls to whoever still reads when all is closed

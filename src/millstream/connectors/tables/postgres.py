@@ -15,13 +15,13 @@ With neither of the last two it is read once.
 
 from __future__ import annotations
 
-from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.postgres_sql import need_psycopg
 from millstream.connectors.tables.followed_table import FollowedTable
 from millstream.connectors.tables.postgres_table import PostgresTable, WholeTable
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 from millstream.connectors.tables.table_source import TableSource
+from millstream.logical.catalog import Table
 
 
 def connect(table: Table) -> TableSource:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream import types
 from millstream.connectors.tables.columns import Origin
 from millstream.logical.plan import Field
+from millstream.model import types
 
 SETTINGS = """SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET DateStyle = 'ISO';
 SET IntervalStyle = 'iso_8601'; SET extra_float_digits = 1; SET bytea_output = 'hex'"""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import csv
 
-from millstream.catalog import Table
 from millstream.connectors.postgres_sql import (
     identifier,
     identifiers,
@@ -23,7 +22,8 @@ from millstream.connectors.postgres_sql import (
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.postgres_columns import SETTINGS, Column, check_types, typed
 from millstream.connectors.tables.postgres_wire import cancel, received, run
-from millstream.errors import MillstreamError, QueryError, one_of
+from millstream.logical.catalog import Table
+from millstream.model.errors import MillstreamError, QueryError, one_of
 
 if TYPE_CHECKING:
     from millstream.connectors.tables.postgres_wire import Connection

@@ -6,11 +6,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.tables.comparing import check_key, differences
 from millstream.connectors.tables.persistent import Persistent
 from millstream.connectors.tables.table_source import TableChanges
+from millstream.logical.catalog import Table
 
 
 def refresh_of(given: Arguments) -> float | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from millstream.catalog import Table
 from millstream.connectors.tables.table_source import TableSource
-from millstream.errors import DataError, one_of
+from millstream.logical.catalog import Table
+from millstream.model.errors import DataError, one_of
 
 # What `CREATE TABLE … SOURCE name(…)` calls: the `connect` of a module of this package.
 TABLE_SOURCES: Mapping[str, str] = {

@@ -21,7 +21,7 @@ from millstream.connectors.tables.decoding import Decoder
 from millstream.connectors.tables.postgres_columns import Column
 from millstream.connectors.tables.postgres_table import PostgresTable
 from millstream.connectors.tables.postgres_wire import cancel, run
-from millstream.errors import MillstreamError
+from millstream.model.errors import MillstreamError
 
 if TYPE_CHECKING:
     from millstream.connectors.tables.postgres_wire import Connection

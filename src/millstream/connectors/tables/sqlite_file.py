@@ -17,14 +17,14 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
-from millstream import types
-from millstream.catalog import Table
 from millstream.connectors.arguments import Arguments
+from millstream.connectors.intake.moments import from_text
 from millstream.connectors.tables.columns import Origin
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
-from millstream.errors import QueryError, one_of
+from millstream.logical.catalog import Table
 from millstream.logical.plan import Field
-from millstream.moments import from_text
+from millstream.model import types
+from millstream.model.errors import QueryError, one_of
 
 _PATIENCE = 5.0  # seconds to wait for others who write
 

@@ -9,7 +9,7 @@ from millstream.logical.functions.function import (
     SignatureError,
 )
 from millstream.logical.functions.registry import lookup, names
-from millstream.types import implicitly_castable
+from millstream.model.types import implicitly_castable
 
 __all__ = [
     "EvaluationError",

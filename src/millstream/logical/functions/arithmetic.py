@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.functions.casts import EXACT, fit_decimal, holds, to_string
 from millstream.logical.functions.function import (
     EvaluationError,
@@ -28,7 +27,8 @@ from millstream.logical.functions.function import (
     from_right,
     operand_error,
 )
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -47,7 +47,7 @@ from millstream.types import (
     is_integral,
     is_numeric,
 )
-from millstream.values import NAN, canonical, round_real
+from millstream.model.values import NAN, canonical, round_real
 
 # --- types ------------------------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.functions import civil
 from millstream.logical.functions.function import EvaluationError
-from millstream.types import MICROS_PER_DAY, MICROS_PER_SECOND, sql_name
-from millstream.values import NAN, round_real
+from millstream.model import types
+from millstream.model.types import MICROS_PER_DAY, MICROS_PER_SECOND, sql_name
+from millstream.model.values import NAN, round_real
 
 # Exact for sums and products of two decimals; a quotient is cut beyond any digit that counts.
 EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)

@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from millstream.types import MICROS_PER_DAY, MICROS_PER_SECOND
+from millstream.model.types import MICROS_PER_DAY, MICROS_PER_SECOND
 
 _DAYS_PER_ERA = 146_097  # 400 years
 _EPOCH_SHIFT = 719_468  # from 0000-03-01 to 1970-01-01

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.types import NULL, STRING, common_type, implicitly_castable, sql_name
+from millstream.model.types import NULL, STRING, common_type, implicitly_castable, sql_name
 
 
 class SignatureError(ValueError):

@@ -24,8 +24,8 @@ from millstream.logical.functions.function import (
     from_left,
     function,
 )
-from millstream.types import BOOLEAN
-from millstream.values import order_key
+from millstream.model.types import BOOLEAN
+from millstream.model.values import order_key
 
 Thunk = Callable[[], Any]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.functions.arithmetic import fit, unary_signature
 from millstream.logical.functions.casts import EXACT, fit_decimal, to_string
 from millstream.logical.functions.function import (
@@ -24,8 +23,9 @@ from millstream.logical.functions.function import (
     from_right,
     function,
 )
-from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, REAL, decimal_type
-from millstream.values import NAN, is_nan
+from millstream.model import types
+from millstream.model.types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, REAL, decimal_type
+from millstream.model.values import NAN, is_nan
 
 
 def _ieee(compute: Callable[..., float]) -> Callable[..., float]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -19,8 +18,9 @@ from millstream.logical.functions.function import (
     common_of,
     operand_error,
 )
-from millstream.types import BOOLEAN, INT, NULL, STRING, is_array, is_struct
-from millstream.values import order_key
+from millstream.model import types
+from millstream.model.types import BOOLEAN, INT, NULL, STRING, is_array, is_struct
+from millstream.model.values import order_key
 
 
 def _array_signature(given: Types) -> Signature:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -27,7 +26,8 @@ from millstream.logical.functions.function import (
     function,
 )
 from millstream.logical.functions.regular_expressions import rlike, translate
-from millstream.types import BIGINT, BINARY, BOOLEAN, INT, STRING
+from millstream.model import types
+from millstream.model.types import BIGINT, BINARY, BOOLEAN, INT, STRING
 
 # --- patterns ---------------------------------------------------------------------------------
 

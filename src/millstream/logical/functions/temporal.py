@@ -7,7 +7,6 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from millstream import types
 from millstream.logical.functions.arithmetic import fit
 from millstream.logical.functions.casts import EXACT, cast, cast_error, holds, to_string
 from millstream.logical.functions.civil import civil_from_days, days_from_civil
@@ -20,7 +19,8 @@ from millstream.logical.functions.function import (
     check_count,
     function,
 )
-from millstream.types import (
+from millstream.model import types
+from millstream.model.types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -31,7 +31,7 @@ from millstream.types import (
     TIMESTAMP,
     decimal_type,
 )
-from millstream.values import is_nan
+from millstream.model.values import is_nan
 
 _MICROS_PER_HOUR = 3600 * MICROS_PER_SECOND
 _MICROS_PER_MINUTE = 60 * MICROS_PER_SECOND

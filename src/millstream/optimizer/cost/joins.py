@@ -24,7 +24,7 @@ from millstream.optimizer.cost.selectivity import (
     parts_of,
 )
 from millstream.optimizer.cost.work import Primitive, Work, coded, together
-from millstream.physical.areas.area import Probing
+from millstream.physical.joins.areas.area import Probing
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 

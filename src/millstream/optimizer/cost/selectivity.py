@@ -14,7 +14,6 @@ from dataclasses import replace
 from decimal import Decimal
 from statistics import NormalDist
 
-from millstream import types
 from millstream.logical.expressions import (
     Call,
     Cast,
@@ -25,6 +24,7 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.text import expression_text
+from millstream.model import types
 from millstream.optimizer.cost.characteristics import Characteristics, ColumnFacts, Key, product
 from millstream.optimizer.cost.model import Model
 from millstream.optimizer.statistics import DISTINCT, width_of

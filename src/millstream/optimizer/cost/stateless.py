@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from millstream.logical.expressions import Column, walk
 from millstream.logical.plan import ARRIVAL
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.optimizer.cost.characteristics import (
     INFINITE,
     Characteristics,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millstream.logical.time import TimeDomain
+from millstream.model.time import TimeDomain
 from millstream.optimizer.cost.estimate import Estimate, Estimates
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.source import Source
@@ -144,7 +144,7 @@ def rate_text(rate: float, domain: TimeDomain) -> str:
 
 def span_text(chronons: float, domain: TimeDomain) -> str:
     """
-    >>> from millstream.logical.time import RAW_TIME, TIMESTAMP_TIME
+    >>> from millstream.model.time import RAW_TIME, TIMESTAMP_TIME
     >>> span_text(90e6, TIMESTAMP_TIME), span_text(1, TIMESTAMP_TIME), span_text(90, RAW_TIME)
     ('1.5 min', 'an instant', '90')
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.logical.expressions import Column, Expression
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.optimizer.cost.characteristics import INFINITE, Characteristics, Key, product
 from millstream.optimizer.cost.model import ROOM, Given, Model
 from millstream.optimizer.cost.selectivity import facts_of_value, parts_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from millstream.errors import QueryError
+from millstream.model.errors import QueryError
 
 
 class Primitive(Enum):

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.expressions import (
     AggregateCall,
     Cast,
@@ -34,6 +33,7 @@ from millstream.logical.plan import (
     Schema,
     TopN,
 )
+from millstream.model import types
 from millstream.optimizer.conditions import can_fail
 
 Key: TypeAlias = tuple[str, str]  # of a column: qualifier and name

@@ -28,7 +28,7 @@ from millstream.optimizer.multi_way_orders import MultiWay
 from millstream.optimizer.multi_way_search import best_orders
 from millstream.optimizer.optimize import optimize
 from millstream.optimizer.statistics import Statistics
-from millstream.physical.areas.area import Probing
+from millstream.physical.joins.areas.area import Probing
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.multi_join import MultiJoin
 

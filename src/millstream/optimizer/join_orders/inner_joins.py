@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from millstream import types
 from millstream.logical.expressions import (
     Call,
     Column,
@@ -38,10 +37,11 @@ from millstream.logical.plan import (
     Plan,
     Schema,
 )
+from millstream.model import types
 from millstream.optimizer.conditions import can_fail
 from millstream.optimizer.join_graph import Equality, Input, JoinGraph, Predicate, mask_of, members
 from millstream.optimizer.join_orders.trees import Tree, inputs_of
-from millstream.physical.join_steps import EqualityClass, Link, equality_classes
+from millstream.physical.joins.steps import EqualityClass, Link, equality_classes
 from millstream.physical.operators.join import JoinKey
 
 

@@ -18,11 +18,11 @@ from itertools import product
 from typing import TypeAlias
 from zlib import crc32
 
-from millstream import types
-from millstream.errors import QueryError
 from millstream.logical.expressions import Call, Expression, Literal
 from millstream.logical.plan import Filter, Map, Named, Plan, Source
 from millstream.logical.text import expression_text
+from millstream.model import types
+from millstream.model.errors import QueryError
 from millstream.optimizer.cost import Estimates, estimate
 from millstream.optimizer.shedding.multiplier import most_output
 from millstream.optimizer.shedding.polynomial import Polynomial

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall
+from millstream.model.types import DOUBLE
 from millstream.physical.accumulators.accumulator import Accumulator
 from millstream.physical.accumulators.counts import Count, CountRows, Decision
 from millstream.physical.accumulators.distinct import Distinct, DistinctRows
@@ -20,7 +21,6 @@ from millstream.physical.accumulators.quantiles import Quantile, share_of
 from millstream.physical.accumulators.sums import ExactSum
 from millstream.physical.accumulators.user import Incremental, Recomputed
 from millstream.physical.accumulators.words import Layout, has_word, may_be_absent
-from millstream.types import DOUBLE
 
 _SAME_IF_DISTINCT = ("min", "max", "min_by", "max_by", "bool_and", "bool_or", "first")
 

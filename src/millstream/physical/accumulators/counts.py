@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from millstream.model.arrays import of_int64
 from millstream.physical.accumulators.accumulator import Answer, TableAccumulator
 from millstream.physical.accumulators.words import missing, to_words
-from millstream.physical.arrays import of_int64
 from millstream.physical.batch import Ints, Mask
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from millstream.model.arrays import of_view
+from millstream.model.types import DOUBLE
 from millstream.physical.accumulators import exact
 from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table, grown
 from millstream.physical.accumulators.words import ABSENT, Layout, missing
-from millstream.physical.arrays import of_view
 from millstream.physical.batch import Ints, Mask, State
-from millstream.types import DOUBLE
 
 COUNT, NANS, POSITIVE, NEGATIVE = range(4)  # columns: values, NaNs, infinities of either sign
 NAN_BITS = 0x7FF8000000000000

@@ -20,11 +20,11 @@ from millstream.logical.aggregates import lookup
 from millstream.logical.elements import Row, row_key
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.functions import EvaluationError, Signature
+from millstream.model.values import to_arrow
 from millstream.physical.accumulators.accumulator import Accumulator, Answer
 from millstream.physical.accumulators.rows import RowPool
 from millstream.physical.accumulators.words import ABSENT, missing
 from millstream.physical.batch import Ints, Mask, State
-from millstream.values import to_arrow
 
 _FIRST, _LAST = 0, -1
 _PLACES = {"min": _FIRST, "min_by": _FIRST, "first": _FIRST}

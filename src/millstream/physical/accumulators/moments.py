@@ -15,6 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
+from millstream.model.arrays import of_view
+from millstream.model.types import DOUBLE
 from millstream.physical.accumulators import exact
 from millstream.physical.accumulators.accumulator import Answer
 from millstream.physical.accumulators.doubles import (
@@ -28,9 +30,7 @@ from millstream.physical.accumulators.doubles import (
 )
 from millstream.physical.accumulators.integers import multiply
 from millstream.physical.accumulators.words import ABSENT
-from millstream.physical.arrays import of_view
 from millstream.physical.batch import Ints, Mask
-from millstream.types import DOUBLE
 
 _MASK = 0xFFFFFFFF
 _LOW = np.uint64(_MASK)

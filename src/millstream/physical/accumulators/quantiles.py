@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from millstream.logical.expressions import AggregateCall, Cast, Expression, Literal
 from millstream.logical.functions import cast
+from millstream.model.arrays import of_view
+from millstream.model.types import DOUBLE
 from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
 from millstream.physical.accumulators.compiled import in_place
 from millstream.physical.accumulators.slabs import NONE, Pool
 from millstream.physical.accumulators.sorted_groups import SortedGroups, change, lacks_room
 from millstream.physical.accumulators.words import ABSENT, Layout, double_bits, missing
-from millstream.physical.arrays import of_view
 from millstream.physical.batch import Ints, Mask, State
-from millstream.types import DOUBLE
 
 
 def share_of(call: AggregateCall) -> float | None:

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.elements import Row
+from millstream.model.types import BINARY, INT, STRING
+from millstream.model.values import to_arrow, to_plain
 from millstream.physical.accumulators.words import ABSENT, Layout
 from millstream.physical.batch import Ints, Mask, State
-from millstream.types import BINARY, INT, STRING
-from millstream.values import to_arrow, to_plain
 
 CODES = Layout(INT, optional=True)  # how codes lie in the words of an event
 _FEW = 1024  # rows that are not worth a search for those to drop

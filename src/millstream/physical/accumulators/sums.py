@@ -9,10 +9,13 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.functions import EvaluationError
 from millstream.logical.functions.casts import EXACT, fit_decimal
+from millstream.model import types
+from millstream.model.arrays import of_view
+from millstream.model.types import BIGINT, INTERVAL, sql_name
+from millstream.model.values import to_arrow
 from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
 from millstream.physical.accumulators.integers import (
     exchange_integers,
@@ -30,10 +33,7 @@ from millstream.physical.accumulators.words import (
     may_be_absent,
     missing,
 )
-from millstream.physical.arrays import of_view
 from millstream.physical.batch import Ints, Mask, State
-from millstream.types import BIGINT, INTERVAL, sql_name
-from millstream.values import to_arrow
 
 
 class ExactSum(Accumulator):

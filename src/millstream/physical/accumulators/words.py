@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from millstream import types
 from millstream.logical.expressions import AggregateCall, nullable
-from millstream.physical.arrays import int64, of_view, validity, view
+from millstream.model import types
+from millstream.model.arrays import int64, of_view, validity, view
+from millstream.model.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 from millstream.physical.batch import Ints, Mask, zeros
-from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
 
 ABSENT = -(2**63)
 WORD_DIGITS = 18  # every decimal of so many digits fits a word

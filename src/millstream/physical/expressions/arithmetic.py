@@ -14,16 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.logical.functions import Signature
-from millstream.physical.expressions import decimals
-from millstream.physical.expressions.nodes import Kernel, Node
-from millstream.physical.expressions.vector import (
-    Vector,
-    either,
-    failing,
-    from_numbers,
-    numbers,
-)
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -37,6 +28,15 @@ from millstream.types import (
     is_decimal,
     is_floating,
     is_integral,
+)
+from millstream.physical.expressions import decimals
+from millstream.physical.expressions.nodes import Kernel, Node
+from millstream.physical.expressions.vector import (
+    Vector,
+    either,
+    failing,
+    from_numbers,
+    numbers,
 )
 
 Builder: TypeAlias = Callable[[Signature, Sequence[Node]], Kernel | None]

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.functions import cast, try_cast
+from millstream.model.types import is_atomic, sql_name
+from millstream.model.values import to_arrow, to_plain
 from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
 from millstream.physical.expressions.vector import Mask, Vector
-from millstream.types import is_atomic, sql_name
-from millstream.values import to_arrow, to_plain
 
 # A value for plain arguments; raises where there is none.
 Meaning: TypeAlias = Callable[..., object]

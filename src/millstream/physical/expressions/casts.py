@@ -14,19 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.physical.expressions import decimals, rounding
-from millstream.physical.expressions.by_distinct import exact_cast
-from millstream.physical.expressions.mixing import mixed
-from millstream.physical.expressions.nodes import Kernel
-from millstream.physical.expressions.text_casts import from_text, to_text
-from millstream.physical.expressions.vector import (
-    Vector,
-    failing,
-    from_numbers,
-    numbers,
-    validity,
-)
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -47,6 +35,18 @@ from millstream.types import (
     is_floating,
     is_integral,
     is_numeric,
+)
+from millstream.physical.expressions import decimals, rounding
+from millstream.physical.expressions.by_distinct import exact_cast
+from millstream.physical.expressions.mixing import mixed
+from millstream.physical.expressions.nodes import Kernel
+from millstream.physical.expressions.text_casts import from_text, to_text
+from millstream.physical.expressions.vector import (
+    Vector,
+    failing,
+    from_numbers,
+    numbers,
+    validity,
 )
 
 

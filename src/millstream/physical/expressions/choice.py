@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.model.types import BOOLEAN
 from millstream.physical.expressions.nodes import Frame, Node
 from millstream.physical.expressions.vector import (
     Gathering,
@@ -20,7 +21,6 @@ from millstream.physical.expressions.vector import (
     mask_of,
     null_where,
 )
-from millstream.types import BOOLEAN
 
 
 def _inputs(nodes: Sequence[Node]) -> frozenset[int]:

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 
 from millstream.logical.functions import EvaluationError, Signature, cast
 from millstream.logical.functions.function import common_of
+from millstream.model.types import BOOLEAN, is_atomic, is_floating
+from millstream.model.values import is_nan
 from millstream.physical.expressions.casts import cast_kernel
 from millstream.physical.expressions.nodes import Constant, Kernel, Node
 from millstream.physical.expressions.vector import (
@@ -26,8 +28,6 @@ from millstream.physical.expressions.vector import (
     null_where,
     present,
 )
-from millstream.types import BOOLEAN, is_atomic, is_floating
-from millstream.values import is_nan
 
 Comparison: TypeAlias = Callable[[pa.Array, pa.Array], pa.Array]
 

@@ -23,6 +23,7 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import Signature
 from millstream.logical.plan import Schema
+from millstream.model.types import BOOLEAN, DOUBLE, STRING
 from millstream.physical.expressions.by_distinct import (
     FAILURES,
     by_distinct,
@@ -60,7 +61,6 @@ from millstream.physical.expressions.nodes import (
 from millstream.physical.expressions.programs import Program
 from millstream.physical.expressions.user_functions import UserCall
 from millstream.physical.expressions.vector import Mask, Vector
-from millstream.types import BOOLEAN, DOUBLE, STRING
 
 
 def compile_expression(

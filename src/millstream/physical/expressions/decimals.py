@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.model.types import BIGINT, MAX_PRECISION, decimal_type
 from millstream.physical.expressions.vector import (
     Vector,
     as_array,
@@ -27,7 +28,6 @@ from millstream.physical.expressions.vector import (
     present,
     validity,
 )
-from millstream.types import BIGINT, MAX_PRECISION, decimal_type
 
 _Binary: TypeAlias = Callable[[Any, Any], Vector]
 

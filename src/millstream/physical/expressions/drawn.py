@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Call
 from millstream.logical.functions import Function, Signature
-from millstream.values import to_arrow
+from millstream.model.values import to_arrow
 
 
 class Draws:

@@ -22,9 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.functions import Signature
-from millstream.physical.expressions import operations
-from millstream.physical.expressions.operations import Operation
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -38,6 +36,8 @@ from millstream.types import (
     is_floating,
     is_integral,
 )
+from millstream.physical.expressions import operations
+from millstream.physical.expressions.operations import Operation
 
 MOST_PARTS = 64  # of a formula, and of all that are computed together
 MOST_OPERANDS = 16  # of AND, OR, IN, CASE and COALESCE

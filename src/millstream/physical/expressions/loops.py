@@ -12,8 +12,8 @@ from typing import TypeAlias
 import pyarrow as pa
 from llvmlite import ir
 
+from millstream.physical.expressions.machine_code import WORD, MachineCode
 from millstream.physical.expressions.operations import Lanes, Operation, beyond, bits, holding
-from millstream.physical.machine_code import WORD, MachineCode
 
 LANES = 8  # as many as a byte has bits
 KEPT = 1_000  # loops whose code is kept for the next who need it

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.logical.functions import Signature, lookup
+from millstream.model.types import BIGINT, DOUBLE, INT, is_decimal, is_floating
 from millstream.physical.expressions import decimals, rounding
 from millstream.physical.expressions.arithmetic import Builder
 from millstream.physical.expressions.by_distinct import by_distinct
@@ -25,7 +26,6 @@ from millstream.physical.expressions.vector import (
     null_scalar,
     numbers,
 )
-from millstream.types import BIGINT, DOUBLE, INT, is_decimal, is_floating
 
 # --- functions of doubles ---------------------------------------------------------------------
 

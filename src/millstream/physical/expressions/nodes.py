@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millstream.model.values import to_arrow
 from millstream.physical.expressions.formulas import Formula, column_formula, constant_formula
 from millstream.physical.expressions.programs import Program
 from millstream.physical.expressions.vector import (
@@ -29,7 +30,6 @@ from millstream.physical.expressions.vector import (
     null_where,
     present,
 )
-from millstream.values import to_arrow
 
 # From the values of the arguments: an array, or a scalar exactly where an argument is constant.
 Kernel: TypeAlias = Callable[..., Vector]

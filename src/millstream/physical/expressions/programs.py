@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from millstream.model.types import BOOLEAN
 from millstream.physical.expressions.formulas import (
     DTYPES,
     Formula,
@@ -25,9 +26,8 @@ from millstream.physical.expressions.formulas import (
     parts,
 )
 from millstream.physical.expressions.loops import LANES, SET_BITS, Gives, Loop, compiled
+from millstream.physical.expressions.machine_code import MachineCode
 from millstream.physical.expressions.vector import Mask
-from millstream.physical.machine_code import MachineCode
-from millstream.types import BOOLEAN
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.logical.functions import Signature
+from millstream.model.types import BINARY, INT, STRING, is_array
 from millstream.physical.expressions.arithmetic import Builder
 from millstream.physical.expressions.by_distinct import Meaning, by_distinct
 from millstream.physical.expressions.mixing import mixed
@@ -22,7 +23,6 @@ from millstream.physical.expressions.nested import reverse_arrays
 from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
 from millstream.physical.expressions.patterns import like_kernel, rlike_kernel
 from millstream.physical.expressions.vector import Vector, mask_of, null_scalar, text_bytes
-from millstream.types import BINARY, INT, STRING, is_array
 
 
 def _constants(arguments: Sequence[Node]) -> list[Any] | None:

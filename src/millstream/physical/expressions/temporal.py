@@ -13,6 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.logical.functions import Signature
+from millstream.model.types import (
+    BIGINT,
+    DATE,
+    INT,
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    TIMESTAMP,
+    decimal_type,
+    is_integral,
+)
 from millstream.physical.expressions import decimals
 from millstream.physical.expressions.arithmetic import KERNELS as _ARITHMETIC
 from millstream.physical.expressions.arithmetic import Builder
@@ -25,16 +35,6 @@ from millstream.physical.expressions.vector import (
     null_where,
     numbers,
     validity,
-)
-from millstream.types import (
-    BIGINT,
-    DATE,
-    INT,
-    MICROS_PER_DAY,
-    MICROS_PER_SECOND,
-    TIMESTAMP,
-    decimal_type,
-    is_integral,
 )
 
 _MICROS_PER_MINUTE = 60 * MICROS_PER_SECOND

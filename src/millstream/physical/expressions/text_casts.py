@@ -9,12 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.logical.functions.civil import days_from_civil
-from millstream.physical.expressions import decimals
-from millstream.physical.expressions.by_distinct import exact_cast
-from millstream.physical.expressions.mixing import mixed
-from millstream.physical.expressions.nodes import Kernel
-from millstream.physical.expressions.vector import Vector, mask_of, numbers, text_bytes
-from millstream.types import (
+from millstream.model.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
@@ -30,6 +25,11 @@ from millstream.types import (
     is_floating,
     is_integral,
 )
+from millstream.physical.expressions import decimals
+from millstream.physical.expressions.by_distinct import exact_cast
+from millstream.physical.expressions.mixing import mixed
+from millstream.physical.expressions.nodes import Kernel
+from millstream.physical.expressions.vector import Vector, mask_of, numbers, text_bytes
 
 # --- from text --------------------------------------------------------------------------------
 

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.evaluate import UserFunction
+from millstream.model.values import out_of_years
 from millstream.physical.expressions.nodes import Frame, Node
 from millstream.physical.expressions.vector import Gathering, Mask, Vector, as_array, either
-from millstream.values import out_of_years
 
 
 class UserCall(Node):

@@ -23,23 +23,23 @@ import numpy as np
 
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Named, Schema
-from millstream.logical.time import INFINITY
+from millstream.model.arrays import concat, gather, larger
+from millstream.model.time import INFINITY
 from millstream.physical.accumulators import Answer
-from millstream.physical.arrays import concat, gather, larger
+from millstream.physical.accumulators.calls import Calls, empty_value
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State, ones
-from millstream.physical.calls import Calls, empty_value
-from millstream.physical.evaluation import Evaluation
+from millstream.physical.events.open_starts import OpenStarts
+from millstream.physical.events.sweep import Exchanges, Steps, Sweep
+from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.kernels.positions import positions
 from millstream.physical.kernels.rows_of_groups import ended_rows, rows_before, signed_rows
 from millstream.physical.kernels.steps import running_counts
-from millstream.physical.key_rows import KeyRows
-from millstream.physical.keys import KeySpace, differs
-from millstream.physical.last_rows import LastRows
-from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.pointwise import Form
-from millstream.physical.store import RowStore
-from millstream.physical.sweep import Exchanges, Steps, Sweep
+from millstream.physical.state.key_rows import KeyRows
+from millstream.physical.state.keys import KeySpace, differs
+from millstream.physical.state.last_rows import LastRows
+from millstream.physical.state.store import RowStore
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from millstream import types
 from millstream.logical.expressions import AggregateCall, Column
 from millstream.logical.plan import Named
-from millstream.logical.time import INFINITY
+from millstream.model import types
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
-from millstream.physical.net_changes import NetOperator
+from millstream.physical.events.net_changes import NetOperator
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.map import Map

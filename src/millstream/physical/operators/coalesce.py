@@ -18,15 +18,15 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from millstream.logical.time import INFINITY
-from millstream.physical.agenda import Calendar
-from millstream.physical.arrays import larger
+from millstream.model.arrays import larger
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
+from millstream.physical.events.agenda import Calendar
 from millstream.physical.kernels.coalesce import extend_pieces, first_growing
-from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
-from millstream.physical.store import RowStore
-from millstream.physical.waiting import Waiting
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.store import RowStore
+from millstream.physical.state.waiting import Waiting
 
 
 @dataclass(frozen=True)

@@ -20,22 +20,22 @@ from functools import cached_property
 import numpy as np
 
 from millstream.logical.expressions import Expression
-from millstream.logical.time import INFINITY
-from millstream.physical.arrays import larger
+from millstream.model.arrays import larger
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, Mask, State, merged
-from millstream.physical.evaluation import Evaluation
+from millstream.physical.events.open_starts import OpenStarts
+from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.kernels.count_window import slide_windows
 from millstream.physical.kernels.steps import order_by_key
-from millstream.physical.keys import KeySpace
-from millstream.physical.open_starts import OpenStarts
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.time_window import unsettled
 from millstream.physical.ordering import one_by_one
 from millstream.physical.pieces import check_pieces
-from millstream.physical.slots import Slots
-from millstream.physical.store import RowStore
-from millstream.physical.waiting import Waiting
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.slots import Slots
+from millstream.physical.state.store import RowStore
+from millstream.physical.state.waiting import Waiting
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ from functools import cached_property
 
 import numpy as np
 
-from millstream.logical.time import INFINITY
-from millstream.physical.agenda import Calendar
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State, merged
+from millstream.physical.events.agenda import Calendar
 from millstream.physical.instants import plus
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.pieces import check_pieces
-from millstream.physical.slots import Slots
-from millstream.physical.store import RowStore
+from millstream.physical.state.slots import Slots
+from millstream.physical.state.store import RowStore
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
-from millstream.logical.time import ALWAYS
+from millstream.model.time import ALWAYS
 from millstream.physical.batch import Batch
-from millstream.physical.net_changes import NetOperator
+from millstream.physical.events.net_changes import NetOperator
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 

@@ -19,12 +19,12 @@ from functools import cached_property
 
 import numpy as np
 
-from millstream.physical.arrays import larger
+from millstream.model.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Ints, State, ones
 from millstream.physical.kernels.extension import extend
-from millstream.physical.keys import KeySpace
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
-from millstream.physical.waiting import Waiting
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.waiting import Waiting
 
 
 @dataclass(frozen=True)

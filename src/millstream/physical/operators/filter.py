@@ -13,7 +13,7 @@ from functools import cached_property
 
 from millstream.logical.expressions import Expression
 from millstream.physical.batch import Batch
-from millstream.physical.evaluation import Condition
+from millstream.physical.expressions.evaluation import Condition
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 

@@ -23,13 +23,12 @@ import numpy as np
 
 from millstream.logical.expressions import Expression, conjuncts
 from millstream.logical.plan import Schema
-from millstream.physical.areas.area import Area, Probing
-from millstream.physical.areas.calendar import Calendar, Closing
-from millstream.physical.areas.ring import Ring
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
-from millstream.physical.evaluation import Condition, Evaluation
-from millstream.physical.keys import KeySpace
-from millstream.physical.netting import netted
+from millstream.physical.events.netting import netted
+from millstream.physical.expressions.evaluation import Condition, Evaluation
+from millstream.physical.joins.areas.area import Area, Probing
+from millstream.physical.joins.areas.calendar import Calendar, Closing
+from millstream.physical.joins.areas.ring import Ring
 from millstream.physical.operator import (
     Context,
     Frontiers,
@@ -38,6 +37,7 @@ from millstream.physical.operator import (
     PhysicalPlan,
     weakest_of,
 )
+from millstream.physical.state.keys import KeySpace
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,13 @@ from millstream.physical.batch import (
     State,
     long_sizes,
 )
-from millstream.physical.evaluation import Condition, Evaluation
-from millstream.physical.keys import KeySpace
+from millstream.physical.expressions.evaluation import Condition, Evaluation
+from millstream.physical.joins.portions import Portions
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.join import JoinKey, Pairs
-from millstream.physical.portions import Portions
-from millstream.physical.versions import Versions
-from millstream.physical.waiting import Waiting
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.versions import Versions
+from millstream.physical.state.waiting import Waiting
 
 _NO_KEYS = np.empty(0, np.int64)
 

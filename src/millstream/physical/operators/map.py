@@ -15,7 +15,7 @@ from functools import cached_property
 from millstream.logical.expressions import Column
 from millstream.logical.plan import Named, Schema
 from millstream.physical.batch import Batch, Columns
-from millstream.physical.evaluation import Evaluation
+from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 

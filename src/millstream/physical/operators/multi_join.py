@@ -27,11 +27,12 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Expression, conjuncts
 from millstream.logical.plan import Schema
-from millstream.logical.time import INFINITY
-from millstream.physical.areas.area import Area
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State, merged
-from millstream.physical.join_sides import Partial, Side, Tests
-from millstream.physical.join_steps import (
+from millstream.physical.events.netting import netted
+from millstream.physical.joins.areas.area import Area
+from millstream.physical.joins.sides import Partial, Side, Tests
+from millstream.physical.joins.steps import (
     EqualityClass,
     Link,
     Step,
@@ -39,8 +40,6 @@ from millstream.physical.join_steps import (
     new_first,
     steps_of,
 )
-from millstream.physical.keys import KeySpace
-from millstream.physical.netting import netted
 from millstream.physical.operator import (
     Context,
     Frontiers,
@@ -50,6 +49,7 @@ from millstream.physical.operator import (
     weakest_of,
 )
 from millstream.physical.operators.join import AreaChoice
+from millstream.physical.state.keys import KeySpace
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from functools import cached_property
 import numpy as np
 
 from millstream.logical.plan import Schema
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch, Ints, State
+from millstream.physical.events.net_changes import NetOperator
+from millstream.physical.events.settling import Pieces
 from millstream.physical.kernels import levels
-from millstream.physical.multisets import Multisets
-from millstream.physical.net_changes import NetOperator
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
-from millstream.physical.settling import Pieces
+from millstream.physical.state.multisets import Multisets
 
 
 class Function(Enum):

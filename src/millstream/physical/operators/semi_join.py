@@ -25,16 +25,16 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Field, Schema
-from millstream.logical.time import INFINITY
-from millstream.physical.arrays import int64, of_int64
+from millstream.model.arrays import int64, of_int64
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn, State, merged
-from millstream.physical.gate import Gate, Passed
+from millstream.physical.events.gate import Gate, Passed
+from millstream.physical.events.settling import Pieces
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, JoinKey, Pairs, Sides
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.threshold_semi_join import ThresholdOperator
-from millstream.physical.settling import Pieces
-from millstream.physical.waiting import Waiting
+from millstream.physical.state.waiting import Waiting
 
 ROW = Field("$row", pa.int64(), nullable=False)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.logical.plan import Lifetime, Schema
-from millstream.logical.time import ALWAYS, INFINITY
+from millstream.model.time import ALWAYS, INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.kernels.looks import least
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan

@@ -18,13 +18,13 @@ from functools import cached_property
 
 import numpy as np
 
-from millstream.logical.time import INFINITY
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.instants import up
 from millstream.physical.kernels.steps import previous_steps
-from millstream.physical.multisets import Multisets
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.pieces import check_pieces
+from millstream.physical.state.multisets import Multisets
 
 
 @dataclass(frozen=True)

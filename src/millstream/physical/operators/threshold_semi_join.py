@@ -19,21 +19,21 @@ import pyarrow as pa
 
 from millstream.logical.expressions import Call, Column, Expression, walk
 from millstream.logical.plan import Schema
-from millstream.logical.time import INFINITY
-from millstream.physical.arrays import gather, validity
+from millstream.model.arrays import gather, validity
+from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State, merged
-from millstream.physical.evaluation import Evaluation
-from millstream.physical.gate import Gate, Passed
+from millstream.physical.events.gate import Gate, Passed
+from millstream.physical.events.netting import netted
+from millstream.physical.events.settling import Pieces
+from millstream.physical.events.sweep import Sweep
+from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.kernels.positions import positions
-from millstream.physical.keys import KeySpace
-from millstream.physical.netting import netted
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.ordering import has_one_word, order_words
-from millstream.physical.settling import Pieces
-from millstream.physical.sweep import Sweep
-from millstream.physical.thresholds import Comparison, Thresholds
-from millstream.physical.waiting import Waiting
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.thresholds import Comparison, Thresholds
+from millstream.physical.state.waiting import Waiting
 
 if TYPE_CHECKING:
     from millstream.physical.operators.semi_join import SemiJoin

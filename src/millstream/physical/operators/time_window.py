@@ -19,8 +19,8 @@ from functools import cached_property
 
 import numpy as np
 
-from millstream.errors import QueryError
-from millstream.logical.time import INFINITY
+from millstream.model.errors import QueryError
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch, Ints, merged
 from millstream.physical.instants import plus
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan

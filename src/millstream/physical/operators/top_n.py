@@ -25,14 +25,14 @@ from sortedcontainers import SortedList
 from millstream.logical.elements import Row
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import SortKey
-from millstream.logical.time import INFINITY
-from millstream.physical.arrays import larger
+from millstream.model.arrays import larger
+from millstream.model.time import INFINITY
+from millstream.model.values import order_key
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
-from millstream.physical.contenders import Lasting, contenders
-from millstream.physical.evaluation import Evaluation
-from millstream.physical.multisets import Multisets
+from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan, plain_rows
-from millstream.values import order_key
+from millstream.physical.state.contenders import Lasting, contenders
+from millstream.physical.state.multisets import Multisets
 
 _PART = 1024  # rows that are looked at together: few, so that what was there outlasts their coming
 

@@ -1,0 +1,180 @@
+"""Statements, carried out in a session."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from millstream.api.listings import queries_table, streams_table
+from millstream.api.pulls import pull_query
+from millstream.api.query import Query
+from millstream.api.table_changes import change_table
+from millstream.api.tables import latest_text
+from millstream.api.views import View
+from millstream.logical.catalog import DerivedStream, RegisteredQuery, column_named
+from millstream.model.errors import (
+    BindError,
+    CatalogError,
+    Diagnostic,
+    MillstreamWarning,
+    located,
+    render,
+)
+from millstream.model.names import Name
+from millstream.runtime.sinks import check_connector
+from millstream.sql import statements as syntax
+from millstream.sql.binder import bind_query
+from millstream.sql.declarations import declared_stream, declared_table
+from millstream.sql.parser import parse
+from millstream.sql.pulls import is_pull
+from millstream.sql.relations import with_time
+
+if TYPE_CHECKING:
+    from millstream.api.session import Session
+
+
+class Execution:
+    """Of the statements of one text; `file` is where it comes from, for messages."""
+
+    def __init__(
+        self, session: Session, text: str, file: str | None, parameters: Mapping[str, object]
+    ) -> None:
+        self._session = session
+        self._catalog = session.catalog
+        self._text = text
+        self._file = file
+        self._parameters = parameters
+
+    def carry_out(self, statement: syntax.Statement) -> Any:
+        session, catalog = self._session, self._catalog
+        match statement:
+            case syntax.CreateStream():
+                stream = declared_stream(statement)
+                numbered = not session._origins.is_read_by_spark(stream)
+                catalog.add_stream(replace(stream, numbered=numbered), statement.name.span)
+                session._kept.retain(stream.name, statement.retention)
+            case syntax.CreateTable():
+                return session._add_table(declared_table(statement), statement.name.span)
+            case syntax.CreateLatest():
+                self._create_latest(statement)
+            case syntax.CreateDerivedStream():
+                self._create_derived(statement)
+                session._kept.retain(statement.name.text, statement.retention)
+            case syntax.CreateView():
+                return self._create_view(statement)
+            case syntax.ChangeTable():
+                return change_table(session, statement, self._parameters)
+            case syntax.Select() | syntax.InsertInto():
+                return self._register(statement)
+            case syntax.Drop(kind="STREAM" | "TABLE" | "VIEW" as kind, name=name):
+                dropped = catalog.stream(name)
+                catalog.drop_stream(name, kind.lower())
+                session._kept.drop(dropped.name)
+                session._origins.drop(dropped.name)
+            case syntax.Drop(name=name):
+                self._check_stopped(name)
+                del session.queries[catalog.drop_query(name).name]
+            case syntax.Stop(name=name):
+                self._stop(name)
+            case syntax.Show(what="STREAMS" | "TABLES" as what):
+                return streams_table(catalog, what.lower().removesuffix("s"))
+            case syntax.Show(what="VIEWS"):
+                return session._kept.listing()
+            case syntax.Show():
+                return queries_table(catalog)
+        return None
+
+    def _create_latest(self, statement: syntax.CreateLatest) -> None:
+        """The last row of each key is a partitioned window of one row."""
+        self._catalog.check_free(statement.name.text, statement.name.span)
+        stream = self._catalog.stream(statement.stream)
+        for column in statement.key:
+            column_named(stream.columns, column, stream.name)
+        text = latest_text(statement)
+        (query,) = parse(text, {})
+        assert isinstance(query, syntax.Select)
+        with located(text, None):
+            bound = bind_query(query.query, self._catalog, {}, self._session.strict)
+        derived = DerivedStream(statement.name.text, bound.plan, "table")
+        self._catalog.add_stream(derived, statement.name.span, bound.depends_on)
+
+    def _create_derived(self, statement: syntax.CreateDerivedStream) -> None:
+        query = statement.query
+        if query.emit is not None:
+            raise BindError(
+                "EMIT belongs to a query, not to a derived stream",
+                query.emit_span,
+                "write EMIT in the query that reads the stream",
+            )
+        _refuse_shed(query)
+        self._catalog.check_free(statement.name.text, statement.name.span)
+        bound = bind_query(query, self._catalog, self._parameters, self._session.strict)
+        self._warn(bound.warnings)
+        self._catalog.add_stream(
+            DerivedStream(statement.name.text, bound.plan),
+            statement.name.span,
+            bound.depends_on,
+        )
+
+    def _create_view(self, statement: syntax.CreateView) -> View:
+        self._catalog.check_free(statement.name.text, statement.name.span)
+        _refuse_shed(statement.query)
+        query = replace(statement.query, emit=None, every=None)
+        bound = bind_query(query, self._catalog, self._parameters, self._session.strict)
+        self._warn(bound.warnings)
+        plan = with_time(bound.plan, self._session._origins.times_named(bound.plan))
+        return self._session._kept.create(statement, replace(bound, plan=plan))
+
+    def _register(self, statement: syntax.Select | syntax.InsertInto) -> Query:
+        if isinstance(statement, syntax.Select) and is_pull(statement.query, self._catalog):
+            return pull_query(self._session, statement, self._parameters)
+        if isinstance(statement, syntax.InsertInto):
+            check_connector(statement.sink, self._session.engine == "spark")
+        bound = bind_query(statement.query, self._catalog, self._parameters, self._session.strict)
+        self._warn(bound.warnings)
+        plan = with_time(bound.plan, self._session._origins.times_named(bound.plan))
+        name = self._catalog.new_query_name()
+        entry = RegisteredQuery(name, plan, str(statement), bound.depends_on)
+        sink = statement.sink if isinstance(statement, syntax.InsertInto) else None
+        shed = statement.query.shed
+        most = None if shed is None else float(shed.most / 100)
+        return self._session._registered(
+            Query(self._session, entry, bound.emit, bound.warnings, sink, most)
+        )
+
+    def _stop(self, name: Name) -> None:
+        query = self._catalog.query(name)
+        if query.state != "running":
+            raise CatalogError(
+                f'query "{query.name}" is not running', name.span, "DROP QUERY removes it"
+            )
+        running = self._session.queries[query.name].running
+        assert running is not None
+        running.stop()
+
+    def _check_stopped(self, name: Name) -> None:
+        query = self._catalog.query(name)
+        if query.state == "running":
+            raise CatalogError(
+                f'query "{query.name}" is running',
+                name.span,
+                f"stop it first: STOP QUERY {query.name}",
+            )
+
+    def _warn(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        for diagnostic in diagnostics:
+            # The line of the caller of `sql`, past run_script, run_statements, carry_out and what
+            # handles a statement.
+            told = render(diagnostic, self._text, self._file)
+            warnings.warn(told, MillstreamWarning, stacklevel=7)
+
+
+def _refuse_shed(query: syntax.Query) -> None:
+    if query.shed is not None:
+        raise BindError(
+            "SHED belongs to a query that is started, not to a derived stream or a view",
+            query.span,
+            "use Session(shed=True), or write SHED in the query that reads it",
+        )

@@ -1,0 +1,439 @@
+"""The public face: a session has streams, functions and queries.
+
+>>> import millstream as ms
+>>> session = ms.Session()
+>>> session.stream("Bid", [{"t": 1, "price": 5}, {"t": 3, "price": 9}], time="t")
+>>> query = session.sql("SELECT MAX(price) AS best FROM Bid WINDOW(RANGE 4)")
+>>> query.run().to_pylist()[:2]
+[{'best': 5, 'valid_from': 1, 'valid_to': 3}, {'best': 9, 'valid_from': 3, 'valid_to': 7}]
+>>> query.snapshot(2).to_pylist()
+[{'best': 5}]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from millstream.api.execution import Execution
+from millstream.api.kept_answers import KeptAnswers
+from millstream.api.origins import Connect, Origins
+from millstream.api.query import Query
+from millstream.api.tables import TableHandle
+from millstream.api.views import View
+from millstream.connectors.intake.data import check_columns, is_spark_frame, schema_of, table_of
+from millstream.connectors.intake.records import records_of
+from millstream.logical.catalog import (
+    Catalog,
+    Stream,
+    Table,
+    column_named,
+)
+from millstream.logical.evaluate import UserAggregate, UserFunction
+from millstream.logical.plan import Schema
+from millstream.model.errors import (
+    CatalogError,
+    DataError,
+    ParseError,
+    QueryError,
+    Span,
+    listed,
+    located,
+    one_of,
+)
+from millstream.model.names import Name
+from millstream.relations.outside_tables import OutsideTable
+from millstream.relations.tables import HeldTable
+from millstream.runtime.clock import Clock
+from millstream.runtime.inbox import CAPACITY
+from millstream.runtime.sources import Feed, Reader
+from millstream.sql.calls import is_free_name
+from millstream.sql.declarations import (
+    as_table,
+    declared_schema,
+    length,
+    number_unit,
+    time_domain,
+    type_named,
+)
+from millstream.sql.parser import parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENGINES = ("spark", "local", "reference")
+
+
+class Session:
+    """Streams, queries and functions that know each other.
+
+    `engine` is "spark", "local" (in this process) or "reference" (slow, for small inputs); without
+    one it is "spark" if you pass `spark`, else what the environment variable MILLSTREAM_ENGINE
+    says, else "spark".
+    `strict` turns state that grows for ever into an error; `on_error="stop"` ends a query at the
+    first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
+    `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
+    does not know the end of a row waits for it) or "signed" (every end is an element of its own).
+    `optimize=False` carries plans out as they are bound, for comparison.
+    `processors` is how many a query may take: by default those that Spark has, and one on the
+    local engine. A query whose streams declare rates that are too much for them cannot be started,
+    unless `shed`, or SHED in its statement, lets it drop rows.
+    `memory` is how many bytes the joins of `query.run()` should use where the rates of streams are
+    known: with room to spare they drop expired rows later and in larger portions. It is no limit,
+    and started queries ignore it.
+    `spark` is a session of yours for the engine "spark".
+    """
+
+    def __init__(
+        self,
+        engine: str | None = None,
+        *,
+        strict: bool = False,
+        on_error: str = "skip",
+        approach: str = "hybrid",
+        optimize: bool = True,
+        processors: float | None = None,
+        shed: bool = False,
+        memory: float | None = None,
+        spark: SparkSession | None = None,
+    ) -> None:
+        if spark is not None:
+            engine = engine or "spark"
+        engine = engine or os.environ.get("MILLSTREAM_ENGINE", ENGINES[0])
+        if engine not in ENGINES:
+            raise QueryError(
+                f'engine "{engine}" does not exist', help=one_of(engine, ENGINES, "engine")
+            )
+        if on_error not in ("skip", "stop"):
+            raise QueryError(f'on_error is "skip" or "stop", not "{on_error}"')
+        if approach not in ("hybrid", "intervals", "signed"):
+            raise QueryError(f'approach is "hybrid", "intervals" or "signed", not "{approach}"')
+        self.engine = engine
+        self.strict = strict
+        self.on_error = on_error
+        self.approach = approach
+        if processors is not None and not processors > 0:
+            raise QueryError(f"processors is a positive number, not {processors!r}")
+        if memory is not None and not memory > 0:
+            raise QueryError(f"memory is a positive number of bytes, not {memory!r}")
+        self.memory = memory
+        self.optimize = optimize
+        self._processors = processors
+        self.shed = shed
+        self.catalog = Catalog()
+        self.queries: dict[str, Query] = {}
+        self.clock = Clock()
+        self._spark = spark
+        self._origins = Origins(self)
+        self._kept = KeptAnswers(self)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """Your Spark session, or one on this machine that is started when it is first needed."""
+        from millstream.spark.starting import local_spark, taken_over
+
+        return local_spark() if self._spark is None else taken_over(self._spark)
+
+    @property
+    def processors(self) -> float:
+        """How many a query may take."""
+        if self._processors is not None:
+            return self._processors
+        if self.engine != "spark":
+            return 1.0
+        is_there = self._spark is not None or "spark" in self.__dict__
+        if is_there:
+            return float(self.spark.sparkContext.defaultParallelism)
+        return float(os.cpu_count() or 1)
+
+    # --- streams ---------------------------------------------------------------------------------
+
+    def stream(
+        self,
+        name: str,
+        data: object,
+        time: str | tuple[str, str] | None = None,
+        *,
+        delay: str | int | None = None,
+        idle: str | int | None = None,
+        unit: str | None = None,
+        unique: Sequence[str] = (),
+        schema: Mapping[str, str | pa.DataType] | pa.Schema | None = None,
+    ) -> None:
+        """Register data as a stream.
+
+        `data` is an Arrow table or batches, a pandas or Polars frame, a DataFrame of Spark's, or an
+        iterable of rows (dictionaries, or tuples with `schema`). `time` names the column that
+        orders it, or the two columns between which each row is valid. Rows are sorted by time
+        first. An iterator with a `schema` is read when a query needs it: a started one while it
+        runs, `run` to its end. A streaming DataFrame is read by queries that are started. `unique`
+        names columns in all of which no two rows agree.
+        """
+        declared = None if schema is None else declared_schema(schema)
+        if declared is not None and isinstance(data, Iterator):
+            stream = self._declared(name, declared, time, delay, idle, unit, unique)
+            self.catalog.add_stream(stream)
+            self._origins.hold(stream.name, Reader(stream, lambda: data, shared=True))
+            return
+        _check_name(name)
+        if is_spark_frame(data):
+            frame: Any = data
+            if self.engine == "spark" or frame.isStreaming:
+                self._stream_frame(
+                    name, frame, time=time, delay=delay, idle=idle, unit=unit, unique=unique
+                )
+                return
+            data = frame.toArrow()
+        given = None if declared is not None else table_of(data, None, name)
+        columns = declared if given is None else schema_of(given, name)
+        assert columns is not None
+        stream = self._declared(name, columns, time, delay, idle, unit, unique, bounded=True)
+        if given is None:
+            given = table_of(data, stream.columns, name, stream.units)
+        else:
+            _check_unit(stream)
+        records = records_of(stream, given)
+        self.catalog.add_stream(stream)
+        self._origins.hold(stream.name, records)
+
+    def _stream_frame(self, name: str, frame: Any, **declared: Any) -> None:
+        from millstream.spark.schemas import stream_columns
+
+        if self.engine != "spark":
+            raise QueryError(
+                f'stream "{name}" is a streaming DataFrame, which Spark alone can read',
+                help='use Session(engine="spark")',
+            )
+        if ".connect." in type(frame).__module__:
+            raise QueryError(
+                f'stream "{name}" is a DataFrame of Spark Connect, whose server runs no tasks here',
+                help="use a classic Spark session",
+            )
+        columns = stream_columns(frame.schema, name)
+        stream = self._declared(name, columns, **declared, bounded=not frame.isStreaming)
+        _check_unit(stream)
+        self.catalog.add_stream(replace(stream, numbered=False))
+        self._origins.hold(stream.name, frame)
+
+    def feed(
+        self,
+        name: str,
+        schema: Mapping[str, str | pa.DataType] | pa.Schema,
+        time: str | tuple[str, str] | None = None,
+        *,
+        delay: str | int | None = None,
+        idle: str | int | None = None,
+        unit: str | None = None,
+        unique: Sequence[str] = (),
+        capacity: int = CAPACITY,
+    ) -> Feed:
+        """Register a stream that this program pushes: `feed.send(rows)`.
+
+        `capacity` is the number of rows that may wait in the queue of a query before `send` waits.
+        """
+        stream = self._declared(name, declared_schema(schema), time, delay, idle, unit, unique)
+        feed = Feed(stream, capacity)
+        self.catalog.add_stream(stream)
+        self._origins.hold(stream.name, feed)
+        return feed
+
+    def _declared(
+        self,
+        name: str,
+        columns: Schema,
+        time: str | tuple[str, str] | None,
+        delay: str | int | None,
+        idle: str | int | None,
+        unit: str | None,
+        unique: Sequence[str],
+        bounded: bool = False,
+    ) -> Stream:
+        _check_name(name)
+        check_columns(columns, name)
+        times = () if time is None else (time,) if isinstance(time, str) else tuple(time)
+        if len(times) > 2 or len(set(times)) < len(times):
+            raise DataError("time names one column, or the two between which a row is valid")
+        domain = time_domain(columns, [Name(column) for column in times], unit, name)
+        return Stream(
+            name,
+            columns,
+            domain,
+            tuple(column_named(columns, Name(column), name).name for column in times),
+            length(delay, domain, "the delay") or 0,
+            length(idle, domain, "the idle time"),
+            bounded=bounded,
+            unique=(_unique(columns, unique, name),) if unique else (),
+            unit=number_unit(domain, unit),
+        )
+
+    def table(
+        self,
+        name: str,
+        data: object = None,
+        *,
+        key: str | Sequence[str] = (),
+        changes: str = "retroactive",
+        time: str | tuple[str, str] | None = None,
+        unit: str | None = None,
+        schema: Mapping[str, str | pa.DataType] | pa.Schema | None = None,
+    ) -> TableHandle:
+        """Register a table, whose rows are there until they are taken away.
+
+        `data` and `schema` are as for `stream`; with a `schema` alone it is empty. No two rows have
+        the same `key`. `changes` is "retroactive" (rows of streams see them while they are valid),
+        "non retroactive" (those that come later do) or "constant" (there are none). `time` names
+        the column that says since when a row is there, or the two between which it is valid.
+        """
+        declared = None if schema is None else declared_schema(schema)
+        _check_name(name)
+        if data is None and declared is None:
+            raise DataError(f'table "{name}" has neither data nor a schema')
+        rows = data if declared is not None else table_of(data, None, name)
+        columns = declared if declared is not None else schema_of(rows, name)
+        stream = self._declared(name, columns, time, None, None, unit, ())
+        if declared is None:
+            _check_unit(stream)
+        handle = self._add_table(as_table(stream, key, changes))
+        if rows is not None:
+            handle.insert(rows)
+        return handle
+
+    def _add_table(self, table: Table, span: Span | None = None) -> TableHandle:
+        self.catalog.check_free(table.name, span)
+        held = HeldTable(table) if table.connector is None else OutsideTable(table)
+        self.catalog.add_stream(table, span)
+        self._origins.hold(table.name, held)
+        return TableHandle(held)
+
+    def source(
+        self,
+        name: str,
+        connect: Connect,
+        decode: Callable[[Any], Any] | None = None,
+        *,
+        replays: bool = True,
+    ) -> None:
+        """Register a connector: `CREATE STREAM … SOURCE name(…)` calls `connect` with its values
+        and options; `decode` makes a row of each item that gives. `replays=False` says that it does
+        not give the same rows in the same order when it is called again: a query with a checkpoint
+        then keeps them there until they are answered."""
+        self._origins.add_connector(name, connect, decode, replays)
+
+    # --- functions -------------------------------------------------------------------------------
+
+    def function(
+        self, name: str, function: Callable[..., pa.Array], *, returns: str | pa.DataType
+    ) -> None:
+        """Register a scalar function: pyarrow arrays in, one pyarrow array of that length out."""
+        self._check_function_name(name, self.catalog.aggregates)
+        result = type_named(returns)
+        self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, result)
+
+    def aggregate(
+        self,
+        name: str,
+        init: Callable[..., object],
+        merge: Callable[[object, object], object],
+        eval: Callable[[object], object],
+        *,
+        remove: Callable[[object, object], object] | None = None,
+        returns: str | pa.DataType,
+    ) -> None:
+        """Register an aggregate: `init(value…)` makes a partial aggregate of one row, `merge` joins
+        two of them in any order, `eval` gives the value; `remove` undoes a merge."""
+        self._check_function_name(name, self.catalog.functions)
+        self.catalog.aggregates[name.lower()] = UserAggregate(
+            name.lower(), init, merge, eval, type_named(returns), remove
+        )
+
+    def _check_function_name(self, name: str, others: Mapping[str, object]) -> None:
+        if not name.isidentifier():
+            raise CatalogError(f'"{name}" is not a name for a function')
+        if not is_free_name(name):
+            raise CatalogError(f'function "{name}" is built in', help="choose another name")
+        if name.lower() in others:
+            raise CatalogError(f'"{name}" names a function and an aggregate already')
+        users = self.catalog.users_of_function(name.lower())
+        if users:
+            raise CatalogError(
+                f'function "{name}" is in use by {listed(users)}', help="drop what uses it first"
+            )
+
+    # --- statements ------------------------------------------------------------------------------
+
+    def sql(self, text: str, /, **parameters: object) -> Any:
+        """Run the statements of `text`; the result is that of the last one.
+
+        A SELECT gives a `Query`, registered and not started; SHOW gives an Arrow table.
+        `:name` in the text stands for the value of the parameter `name`.
+        """
+        return self.run_script(text, None, parameters)
+
+    def run_script(
+        self, text: str, file: str | None = None, parameters: Mapping[str, object] | None = None
+    ) -> Any:
+        """As `sql`, with the name of the file that messages show."""
+        results = self.run_statements(text, file, parameters)
+        return results[-1] if results else None
+
+    def run_statements(
+        self, text: str, file: str | None = None, parameters: Mapping[str, object] | None = None
+    ) -> list[Any]:
+        """As `run_script`, with the result of every statement, in order."""
+        if not isinstance(text, str):
+            raise ParseError(f"statements are text, not {type(text).__name__}")
+        text = text.removeprefix("\ufeff")  # so that messages show the text without the mark
+        results: list[Any] = []
+        with located(text, file):
+            execution = Execution(self, text, file, parameters or {})
+            for statement in parse(text, parameters or {}):
+                try:
+                    results.append(execution.carry_out(statement))
+                except RecursionError:
+                    raise ParseError(
+                        "the statement is nested too deeply",
+                        help="compute parts of it in a derived stream: CREATE STREAM … AS SELECT …",
+                    ) from None
+        return results
+
+    @property
+    def views(self) -> dict[str, View]:
+        """The materialized views, by name."""
+        return self._kept.views
+
+    def _registered(self, query: Query) -> Query:
+        self.catalog.add_query(query._entry)
+        self.queries[query.name] = query
+        return query
+
+    def _rename(self, query: Query, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise CatalogError(f"a query needs a name, not {name!r}")
+        self.catalog.rename_query(query.name, name)
+        self.queries = {other.name: other for other in self.queries.values()}
+
+
+def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise DataError(f'unique is a list of columns: ["{names}"]')
+    return tuple(column_named(columns, Name(column), stream).name for column in names)
+
+
+def _check_unit(stream: Stream) -> None:
+    """Refuse a unit for times that are no numbers in the data either."""
+    if stream.unit is not None:
+        raise DataError(
+            f'stream "{stream.name}": column "{stream.time[0]}" is a TIMESTAMP, which has its own '
+            "unit",
+            help="leave the unit out",
+        )
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise DataError(f"a stream needs a name, not {name!r}")

@@ -1,0 +1,192 @@
+"""INSERT, UPDATE, DELETE and MERGE: each is one change of a table, or none.
+
+Which rows go and which come is the answer of queries over what tables and views have at this
+moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from millstream.api.pulls import at_one_moment, chosen, rows_of
+from millstream.connectors.intake.records import Records, checked_records, records_of
+from millstream.connectors.intake.rows import joined, nothing
+from millstream.logical.catalog import DerivedStream, Stream, Table
+from millstream.logical.evaluate import evaluator
+from millstream.logical.functions import EvaluationError
+from millstream.logical.plan import ARRIVAL
+from millstream.model.arrays import int64, single
+from millstream.model.errors import (
+    BindError,
+    DataError,
+    MillstreamError,
+    QueryError,
+    Span,
+    did_you_mean,
+    one_of,
+)
+from millstream.model.names import Name
+from millstream.model.time import INFINITY
+from millstream.model.values import to_arrow
+from millstream.physical.batch import Ints
+from millstream.physical.operator import Context
+from millstream.physical.state.keys import KeySpace
+from millstream.relations.tables import HeldTable
+from millstream.sql.pulls import Read
+from millstream.sql.scope import name_of, refuse_others
+from millstream.sql.statements import ChangeTable
+from millstream.sql.table_changes import VALUES, ChangeBinder, Part, Values
+from millstream.sql.windows import with_arrival
+
+if TYPE_CHECKING:
+    from millstream.api.session import Session
+
+
+def change_table(session: Session, statement: ChangeTable, parameters: Mapping[str, object]) -> int:
+    """Carry a statement out; how many rows it inserts, updates and deletes."""
+    table, span = _target(session, statement)
+    held = session._origins.table(Name(table.name, quoted=True))
+    binder = ChangeBinder(table, session.catalog, parameters)
+    parts = binder.parts(statement.body.tree)
+    at = None if statement.at is None else statement.at.instant
+    read = [*binder.reads.values(), Read(table)]
+    held.await_room()
+    with _placed(span), at_one_moment(session, read) as rows:
+        inputs = {source: rows(read) for source, read in binder.reads.items()}
+        if binder.values is not None:
+            inputs[VALUES] = _evaluated(session, binder.values)
+        answers = [_answer(session, table, part, inputs) for part in parts]
+        gone = [_gone(table, part, rows) for part, rows in zip(parts, answers, strict=True)]
+        _check_once(held, joined(gone))
+        come = [
+            _come(table, part, rows, held.numbers(old))
+            for part, rows, old in zip(parts, answers, gone, strict=True)
+        ]
+        held.exchange(joined(gone), joined(come), at)
+    return sum(rows.num_rows for rows in answers)
+
+
+@contextmanager
+def _placed(span: Span | None) -> Iterator[None]:
+    """Errors without a place are told of this one."""
+    try:
+        yield
+    except MillstreamError as error:
+        if error.diagnostic.span is None:
+            error.diagnostic = replace(error.diagnostic, span=span)
+        raise
+
+
+# --- which table ----------------------------------------------------------------------------------
+
+
+def _target(session: Session, statement: ChangeTable) -> tuple[Table, Span | None]:
+    """The table that a statement changes, one of the session's own, and where it is named."""
+    tree = statement.body.tree
+    word = type(tree).__name__.upper()
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
+        raise BindError(f"{word} takes the name of a table", statement.body.span)
+    refuse_others(target, ("this", "alias"), word)
+    name = name_of(target.this)
+    entry = session.catalog.find_stream(name)
+    if entry is None:
+        tables = [each.name for each in session.catalog.streams if each.kind == "table"]
+        help = one_of(name.text, tables, "table") or "no table is registered: write CREATE TABLE"
+        if isinstance(tree, exp.Insert) and not did_you_mean(name.text, tables):
+            help = f"write {name.text}(…) if it is a sink"
+        raise BindError(f'table "{name.text}" does not exist', name.span, help)
+    if isinstance(entry, Table) and entry.connector is None:
+        return entry, name.span
+    message, help = _refusal(entry, word)
+    raise BindError(message, name.span, help)
+
+
+def _refusal(entry: Stream | DerivedStream, word: str) -> tuple[str, str]:
+    if isinstance(entry, Table):
+        connector = entry.connector
+        return f'table "{entry.name}" lives elsewhere, in {connector}', "change it there"
+    if entry.kind == "table":
+        return f'table "{entry.name}" follows a stream', "it changes as rows of the stream come"
+    help = "rows come from its source" if isinstance(entry, Stream) else "it follows from its query"
+    return f'"{entry.name}" is a {entry.kind}, and {word} changes tables', help
+
+
+# --- which rows -----------------------------------------------------------------------------------
+
+
+def _answer(session: Session, table: Table, part: Part, inputs: Mapping[str, Records]) -> pa.Table:
+    """The rows of a part, in the order of the rows from which they were made; where these have
+    none, by their columns."""
+    catalog = session.catalog
+    context = Context(catalog.functions, catalog.aggregates)
+    plan = with_arrival(part.plan) or part.plan
+    rows = rows_of(plan, chosen(session, plan), context, inputs)
+    for _, message in context.errors:
+        raise QueryError(f'table "{table.name}" is not changed: {message}')
+    if plan is not part.plan:
+        place = [field.name for field in plan.schema].index(ARRIVAL)
+        rows = rows.take(np.argsort(int64(single(rows.column(place))), kind="stable"))
+        rows = rows.remove_column(place)
+    return rows
+
+
+def _gone(table: Table, part: Part, rows: pa.Table) -> Records:
+    """The rows of the table that go, as they stand: the first columns."""
+    if not part.goes:
+        return nothing(table)
+    names = [field.name for field in table.columns]
+    records, _ = checked_records(table, rows.select(range(len(names))).rename_columns(names))
+    return records
+
+
+def _come(table: Table, part: Part, rows: pa.Table, numbers: Ints) -> Records:
+    """The rows that come: the last columns. Those that come in place of others are in their order,
+    by the arrival numbers of these."""
+    if not part.comes:
+        return nothing(table)
+    if part.goes:
+        rows = rows.take(np.argsort(numbers, kind="stable"))
+    names = [field.name for field in table.columns]
+    rows = rows.select(range(rows.num_columns - len(names), rows.num_columns))
+    return records_of(table, rows.rename_columns(names))
+
+
+def _evaluated(session: Session, values: Values) -> Records:
+    """The rows of VALUES."""
+    functions = session.catalog.functions
+    try:
+        rows = [[evaluator(item, (), functions)(()) for item in row] for row in values.rows]
+    except EvaluationError as error:
+        raise QueryError(f"VALUES cannot be evaluated: {error}") from None
+    columns = [
+        to_arrow(column, field.type)
+        for column, field in zip(zip(*rows, strict=True), values.columns, strict=True)
+    ]
+    return Records(columns, np.zeros(len(rows), np.int64), np.full(len(rows), INFINITY, np.int64))
+
+
+def _check_once(held: HeldTable, gone: Records) -> None:
+    """No row goes more often than it is there: several rows of a MERGE would have changed it."""
+    _, first, often = np.unique(
+        _codes(gone.columns, len(gone)), return_index=True, return_counts=True
+    )
+    rows = gone.take(first)
+    twice = np.flatnonzero(often > held.counts(rows))
+    if len(twice):
+        row = ", ".join(str(column[int(twice[0])].as_py()) for column in rows.columns)
+        raise DataError(
+            f'row ({row}) of table "{held.table.name}" matches several rows of the MERGE',
+            help="let the condition of ON, or the source, leave one",
+        )
+
+
+def _codes(columns: Sequence[pa.Array], length: int) -> Ints:
+    return KeySpace([column.type for column in columns]).encode(columns, length)

@@ -1,0 +1,290 @@
+"""Materialized views: answers that are kept as tables while their queries run."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.api.query import Query
+from millstream.connectors.intake.records import Records
+from millstream.logical.catalog import Connector, RegisteredQuery
+from millstream.logical.instants import Instant, chronon, shown
+from millstream.logical.plan import Plan
+from millstream.model.arrays import single
+from millstream.model.errors import BindError, QueryError
+from millstream.physical.batch import NEVER, Batch
+from millstream.relations.standing import Standing
+from millstream.relations.view_files import ViewFiles
+from millstream.runtime.sinks import (
+    GivenBatch,
+    NamedSink,
+    Sink,
+    SinkContext,
+    UnopenedSink,
+    check_sink,
+    takes_option,
+)
+from millstream.sql import statements as syntax
+from millstream.sql.binder import given_every
+from millstream.sql.windows import chronons
+
+if TYPE_CHECKING:
+    from millstream.api.session import Session
+    from millstream.runtime.running import Running
+    from millstream.sql.pulls import Read
+
+
+class View:
+    """What CREATE MATERIALIZED VIEW gives: the answer of a query that runs, as a table.
+
+    At every moment it is the answer at the frontier, the last instant that is final; readers in
+    any thread see whole batches only. When its streams have ended, or it is stopped or fails, it
+    stays as it was last.
+    """
+
+    def __init__(self, query: ViewQuery, standing: Standing, folder: str | None = None) -> None:
+        self.query = query
+        self._standing = standing
+        self._folder = None if folder is None else Path(os.path.abspath(folder))
+        self._target: NamedSink | None = None
+        self._renewal: ViewQuery | None = None  # what gives the target whole answers, if it does
+        self._running: list[Running] = []
+        self._over = threading.Event()
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    def __repr__(self) -> str:
+        return f"<View {self.name}: {self.state}, at {self.frontier}>"
+
+    def _repr_html_(self) -> str:
+        from millstream.api.display import view_html
+
+        return view_html(self)
+
+    # --- its life --------------------------------------------------------------------------------
+
+    def start(self, folder: str | None = None) -> None:
+        """Let its query run. `folder` is where the view outlasts its process, if CREATE does not
+        say where."""
+        if self._folder is None and folder is not None:
+            self._folder = Path(os.path.abspath(folder))
+        self._over.clear()
+        keeper = _Keeper(self, None if self._renewal is not None else self._target)
+        self._running = [self.query.start(keeper, checkpoint=self._inside("checkpoint"))]
+        if self._renewal is not None:
+            checkpoint = self._inside("whole answers")
+            try:
+                self._running.append(self._renewal.start(self._target, checkpoint=checkpoint))
+            except BaseException:
+                self.stop()
+                raise
+
+    def _inside(self, name: str) -> str | None:
+        return None if self._folder is None else str(self._folder / name)
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End its query: whether it has ended. The view stays as it is."""
+        ended = [running.stop(timeout) for running in self._running]
+        return all(ended)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until its query ends: whether it has. Raises what made it fail."""
+        ended = [running.wait(timeout) for running in self._running]
+        return all(ended)
+
+    @property
+    def state(self) -> str:
+        """What SHOW VIEWS tells: registered, running, stopped or failed."""
+        if self.exception is not None:
+            return "failed"
+        return self._running[0].state if self._running else "registered"
+
+    @property
+    def exception(self) -> Exception | None:
+        """What made its query fail."""
+        return next((r.exception for r in self._running if r.exception is not None), None)
+
+    @property
+    def running(self) -> list[Running]:
+        """Its query, started: rows that came too late, errors, metrics; and, with EMIT EVERY, the
+        one that gives whole answers."""
+        return list(self._running)
+
+    # --- its rows --------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.query.schema
+
+    @property
+    def frontier(self) -> Instant | None:
+        """Every instant before it is final; None while nothing is known."""
+        frontier = self._standing.frontier
+        return None if frontier == NEVER else shown(frontier, self._standing.domain)
+
+    def table(self) -> pa.Table:
+        """The rows at the frontier."""
+        return self._standing.table()
+
+    def as_of(self, at: object, timeout: float | None = 0) -> pa.Table:
+        """The rows at an instant within what is retained. `timeout` is for how many seconds to wait
+        for an instant that is not final yet; None: for ever."""
+        instant = chronon(at, self._standing.domain)
+        self._standing.wait(instant, timeout, self._over)
+        return self._standing.as_of(instant)
+
+    def history(self) -> pa.Table:
+        """All rows that are retained, with valid_from and valid_to; what holds has no end."""
+        return self._standing.history()
+
+    @property
+    def retain(self) -> int | None:
+        """For how many chronons before the frontier it is known what it was."""
+        return self._standing.retain
+
+    # --- for statements --------------------------------------------------------------------------
+
+    def given_to(self, target: NamedSink, renewal: ViewQuery | None) -> View:
+        """The view, which gives its changes to a target, or whole answers by another query."""
+        self._target, self._renewal = target, renewal
+        return self
+
+    # --- for pull queries ------------------------------------------------------------------------
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Nothing changes while it is held."""
+        return self._standing.lock
+
+    def read(self, read: Read) -> Callable[[], Records]:
+        """What gives the rows that a pull query asks for, as they are now."""
+        if read.history:
+            past = self._standing.always()
+        elif read.at is not None:
+            past = self._standing.then(read.at)
+        else:
+            held = self._standing.holding()
+            return lambda: _records_of(held)
+        return lambda: _records_of(batch_of(past()))
+
+    # --- for its query ---------------------------------------------------------------------------
+
+    def _opened(self, context: SinkContext) -> None:
+        """The query is about to give batches, from the next one of its checkpoint on."""
+        files = None if self._folder is None else ViewFiles(self._folder / "rows")
+        self._standing.begin(files)
+        if self._standing.batch > context.next_batch:
+            raise QueryError(
+                f'the folder "{self._folder}" has batch {self._standing.batch} of view '
+                f'"{self.name}", but its checkpoint is at batch {context.next_batch}',
+                help="the checkpoint is older than the rows: restore the newer one, or begin anew "
+                "with another folder",
+            )
+
+
+class _Keeper(UnopenedSink):
+    """The sink of a view: where it is kept too, and the view itself."""
+
+    def __init__(self, view: View, also: NamedSink | None) -> None:
+        self._view = view
+        self._also = also
+        self._target: Sink | None = None
+
+    def open(self, context: SinkContext) -> Sink:
+        self._view._opened(context)
+        if self._also is not None:
+            self._target = self._also.open(context)
+        return self
+
+    def give(self, table: pa.Table, batch: GivenBatch) -> None:
+        """To the target first: what it refuses is not in the view either."""
+        if self._target is not None:
+            self._target.give(table, batch)
+        self._view._standing.give(table, batch)
+
+    def close(self) -> None:
+        try:
+            if self._target is not None:
+                self._target.close()
+        finally:
+            self._view._over.set()
+            self._view._standing.close()
+
+
+def batch_of(rows: pa.Table) -> Batch:
+    """Rows as they are, each once."""
+    columns = [single(column) for column in rows.columns]
+    start = np.zeros(rows.num_rows, np.int64)
+    return Batch.of(columns, start, start + 1)
+
+
+def _records_of(rows: Batch) -> Records:
+    return Records(list(rows.columns), rows.start, rows.end, rows.weight)
+
+
+class ViewQuery(Query):
+    """The query of a view, which is none of the session's own."""
+
+    def _check_registered(self) -> None:
+        pass
+
+
+# --- from statements ------------------------------------------------------------------------------
+
+
+def view_of(session: Session, statement: syntax.CreateView, plan: Plan) -> View:
+    """The view that a statement makes of the plan of its query; not started."""
+    query, target = statement.query, statement.target
+    if target is None:
+        if query.every is not None:
+            raise BindError(
+                "EMIT EVERY says how often a sink gets the whole answer, and there is no sink",
+                query.emit_span,
+                "write INTO connector(…), or leave EMIT EVERY out: a view is always up to date",
+            )
+        return kept(session, statement.name.text, plan, str(query), statement.retention)
+    if query.every is None:
+        sink, renewal = _keeping(target), None
+    else:
+        sink = NamedSink(target.name.text, target.values, dict(target.options))
+        whole = given_every(query.every, plan)
+        renewal = ViewQuery(session, _entry(statement.name.text, whole, str(query)), "EVERY", ())
+    made = kept(session, statement.name.text, plan, str(query), statement.retention)
+    return made.given_to(sink, renewal)
+
+
+def kept(
+    session: Session, name: str, plan: Plan, text: str, retention: syntax.Retention | None
+) -> View:
+    """The answer of a query as a view; not started."""
+    query = ViewQuery(session, _entry(name, plan, text), "CHANGES", ())
+    retain = None
+    if retention is not None and retention.duration is not None:
+        retain = chronons(retention.duration, plan.domain, "what is retained")
+    standing = Standing(name, plan.schema, plan.domain, retain)
+    return View(query, standing, None if retention is None else retention.folder)
+
+
+def _entry(name: str, plan: Plan, text: str) -> RegisteredQuery:
+    return RegisteredQuery(name, plan, text, frozenset())
+
+
+def _keeping(target: Connector) -> NamedSink:
+    """A sink that keeps a table: it takes changes, and has the rows that they leave."""
+    check_sink(target.name)
+    if not takes_option(target.name.text, "keep"):
+        raise BindError(
+            f'sink "{target.name.text}" cannot keep the rows of a view',
+            target.name.span,
+            "write EMIT EVERY d to give it the whole answer so often, or INSERT INTO … EMIT "
+            "CHANGES instead of a view",
+        )
+    return NamedSink(target.name.text, target.values, {**dict(target.options), "keep": True})

@@ -1,0 +1,201 @@
+"""What changes at each instant: of every row, how much more often or less often it is there.
+
+The changes of an instant are known once the frontier has passed it. The state is the future alone:
+the events that lie ahead, and their rows. Which rows are equal matters only where several events
+share an instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.model.arrays import larger
+from millstream.model.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.events.timeline import Timeline
+from millstream.physical.kernels.looks import ascends, greatest, least
+from millstream.physical.kernels.net_changes import last_events, net_changes, tied_events
+from millstream.physical.one_form import has_floating, one_form
+from millstream.physical.operator import Operator, Pattern, PhysicalPlan
+from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.slots import Slots
+from millstream.physical.state.store import RowStore
+from millstream.physical.state.waiting import by_start
+
+
+class NetChanges:
+    """`ordered`: elements come in order of start and of end. `net`: no row that starts at an
+    instant is equal to another one that does."""
+
+    def __init__(self, types: Sequence[pa.DataType], ordered: bool, net: bool = False) -> None:
+        self._is_net = net
+        self._has_floating = any(map(has_floating, types))
+        self._timeline = Timeline([ordered])
+        self._slots = Slots()
+        self._rows = RowStore(types, self._slots.capacity)
+        self._ahead = np.zeros(self._slots.capacity, np.int8)  # by slot, events that lie ahead
+        self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read
+        self._alike = KeySpace(types)  # tells which rows of a batch are equal
+        self._scratch = np.zeros(64, np.int64)
+
+    def __len__(self) -> int:
+        return self._slots.used - len(self._gone) + len(self._timeline)
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self._timeline, self._slots, self._rows, self._ahead, self._alike, self._scratch)
+        return sum(part.nbytes for part in parts)
+
+    @property
+    def touched(self) -> int:
+        return self._timeline.touched
+
+    def add(self, batch: Batch) -> None:
+        """Take in elements, of which all events lie ahead as far as is known."""
+        self._forget()
+        if not len(batch):
+            return
+        lacking = self._slots.lacking(len(batch))
+        if lacking:
+            self._make_room(larger(self._slots.capacity, self._slots.capacity + lacking))
+        slots = self._slots.take(len(batch))
+        self._rows.put(slots, self._in_one_form(batch.columns))
+        self._ahead[slots] = 1 + (batch.end < INFINITY)
+        self._timeline.add(0, slots, batch)
+
+    def _in_one_form(self, columns: Columns) -> Columns:
+        """A row that goes must be found among those that came, also by who compares bits: of equal
+        ones that cancelled each other, either may be the one that stays."""
+        if not self._has_floating:
+            return columns
+        return Columns.of(map(one_form, columns))
+
+    def _make_room(self, capacity: int) -> None:
+        self._rows.move(np.arange(self._rows.capacity), capacity)
+        self._ahead = np.append(self._ahead, np.zeros(capacity - len(self._ahead), np.int8))
+        self._slots.grow(capacity)
+
+    def _forget(self) -> None:
+        """Forget rows that have no future. Those given before must have been read."""
+        if len(self._gone):
+            self._slots.release(self._gone)
+            self._gone = self._gone[:0]
+        if self._slots.capacity > 4 * (self._slots.used + 1024):  # there was a burst
+            self._shrink()
+        elif self._rows.is_stale:
+            self._rows.vacuum(self._slots.in_use())
+
+    def _shrink(self) -> None:
+        used = self._slots.in_use()
+        slots = np.arange(len(used))
+        renumbered = np.full(self._slots.capacity, -1)
+        renumbered[used] = slots
+        self._timeline.renumber(renumbered)
+        capacity = len(used) * 3 // 2 + 1024
+        self._rows.move(used, capacity)
+        self._rows.vacuum(slots)
+        self._ahead = np.append(self._ahead[used], np.zeros(capacity - len(used), np.int8))
+        self._slots = Slots(capacity)
+        self._slots.occupy(slots)
+
+    def due(self, batch: Batch, floor: int = NEVER) -> tuple[Columns, Ints, Ints]:
+        """Take in elements; gives the rows that change before the frontier of the batch, when, and
+        by how much, in order of time. What happened before the floor counts as if it happened
+        then."""
+        if not len(self._timeline) and _has_passed(batch):
+            return self._passed(batch, floor)
+        self.add(batch)
+        steps = self._timeline.due(batch.frontier, floor)
+        self._gone = last_events(steps.code, self._ahead)
+        return self._net(self._rows.rows(steps.code), steps.time, steps.delta)
+
+    def _passed(self, batch: Batch, floor: int) -> tuple[Columns, Ints, Ints]:
+        """Of elements that the frontier has passed, nothing needs to be kept."""
+        if self._is_net and least(batch.start) >= floor:
+            batch = by_start(batch)
+            return batch.columns, batch.start, batch.weight
+        columns = self._in_one_form(batch.columns)
+        times, weight = np.maximum(batch.start, floor), batch.weight
+        if not ascends(times):
+            order = times.argsort(kind="stable")
+            times, weight, columns = times[order], weight[order], columns.take(order)
+        return self._net(columns, times, weight)
+
+    def _net(self, rows: Columns, times: Ints, deltas: Ints) -> tuple[Columns, Ints, Ints]:
+        """Events in order of time, those of equal rows at an instant added up, and those rows first
+        that go."""
+        tied = tied_events(times)
+        if not len(tied):
+            return rows, times, deltas
+        codes = self._codes(rows, len(times), tied)
+        index, net = net_changes(codes, times, deltas, self._scratch)
+        return rows.take(index), times[index], net
+
+    def _codes(self, rows: Columns, length: int, tied: Ints) -> Ints:
+        """Numbers that rows of one instant share if they are equal."""
+        if self._alike.is_stale or self._alike.room > 8 * (len(tied) + 1024):
+            self._alike = KeySpace(self._alike.types)
+        if len(tied) == length:
+            codes = self._alike.encode(rows, length)
+        else:
+            codes = np.zeros(length, np.int64)
+            codes[tied] = self._alike.encode(rows.take(tied), len(tied))
+        if len(self._scratch) < self._alike.count:
+            self._scratch = np.zeros(larger(len(self._scratch), self._alike.count), np.int64)
+        return codes
+
+    def save(self) -> State:
+        self._forget()
+        used = self._slots.in_use()
+        return {
+            "used": used,
+            "rows": self._rows.save(used),
+            "ahead": self._ahead[used],
+            "timeline": self._timeline.save(),
+        }
+
+    def restore(self, state: State) -> None:
+        used = state["used"]
+        self._make_room(max(self._slots.capacity, int(used.max(initial=-1)) + 1))
+        self._slots.occupy(used)
+        self._rows.restore(state["rows"], used)
+        self._ahead[used] = state["ahead"]
+        self._timeline.restore(state["timeline"])
+
+
+class NetOperator(Operator):
+    """What operators have in common that give the changes of their input."""
+
+    def __init__(self, plan: PhysicalPlan, net: bool = False) -> None:
+        ordered = plan.inputs[0].pattern is Pattern.WEAKEST
+        self._net = NetChanges(plan.types, ordered, net)
+        self._frontier = NEVER
+
+    @property
+    def rows(self) -> int:
+        return len(self._net)
+
+    @property
+    def nbytes(self) -> int:
+        return self._net.nbytes
+
+    @property
+    def touched(self) -> int:
+        return self._net.touched
+
+    def save(self) -> State:
+        return {"net": self._net.save(), "frontier": self._frontier}
+
+    def restore(self, state: State) -> None:
+        self._net.restore(state["net"])
+        self._frontier = state["frontier"]
+
+
+def _has_passed(batch: Batch) -> bool:
+    """Whether all elements start before the frontier and never end."""
+    if not len(batch):
+        return False
+    return greatest(batch.start) < batch.frontier and least(batch.end) == INFINITY

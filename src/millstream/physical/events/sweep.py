@@ -1,0 +1,169 @@
+"""The sweep of the step functions of many keys: what aggregates are made of.
+
+Elements are taken as events: at its start the weight of a row is added to its key, at its end
+taken away. Events wait until the frontier has passed them; those that are due come out as *steps*,
+one for each key and instant at which something happened, key after key in order of time. So no
+operator ever sees half an instant, and signed and positive elements are all the same to it.
+
+Rows of one key may be told apart by further words, which come back with each of their events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from millstream.model.arrays import larger
+from millstream.model.time import INFINITY
+from millstream.physical.batch import Batch, Ints, State
+from millstream.physical.events.agenda import Agenda, Calendar, Queue
+from millstream.physical.kernels.looks import ascends, greatest, least
+from millstream.physical.kernels.steps import instants, ordered_steps
+
+
+@dataclass(slots=True)
+class Steps:
+    """Due events, sorted by key and time; step j is the events from bounds[j] to bounds[j + 1]."""
+
+    code: Ints
+    time: Ints
+    delta: Ints
+    words: Sequence[Ints]
+    bounds: Ints
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @staticmethod
+    def none(words: int) -> Steps:
+        nothing = np.empty(0, np.int64)
+        return Steps(nothing, nothing, nothing, [nothing] * words, np.zeros(1, np.int64))
+
+    @property
+    def step_code(self) -> Ints:
+        return self.code[self.bounds[:-1]]
+
+    @property
+    def step_time(self) -> Ints:
+        return self.time[self.bounds[:-1]]
+
+    def times_before(self, first: int) -> Ints:
+        """The time of the step before each one, where there is one key; that of the first is
+        given."""
+        return np.concatenate([[first], self.time[self.bounds[:-2]]])
+
+
+@dataclass(slots=True)
+class Exchanges:
+    """Steps of the only key there is, in each of which one row comes and one goes."""
+
+    times: Ints  # of the steps, behind room for one
+    came: Sequence[Ints]  # words
+    went: Sequence[Ints]
+
+    def __len__(self) -> int:
+        return len(self.times) - 1
+
+    @property
+    def step_time(self) -> Ints:
+        return self.times[1:]
+
+    def times_before(self, first: int) -> Ints:
+        """The time of the step before each one; that of the first is given."""
+        self.times[0] = first
+        return self.times[:-1]
+
+
+class Sweep:
+    """`ordered`: elements come in order of start and of end; then queues hold their events, and
+    else calendars. An event has `words` beside its time, its key and its weight."""
+
+    def __init__(self, ordered: bool, words: int = 0) -> None:
+        form = Queue if ordered else Calendar
+        self._starts: Agenda = form(words + 2)
+        self._ends: Agenda = form(words + 2)
+        self._agendas = self._starts, self._ends
+        self._nothing = Steps.none(words)
+        self._scratch = np.zeros(64, np.int64)
+        self._at_once = 0  # events that never had to wait
+
+    def __len__(self) -> int:
+        return sum(map(len, self._agendas))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(agenda.nbytes for agenda in self._agendas) + self._scratch.nbytes
+
+    @property
+    def touched(self) -> int:
+        """How many events were looked at so far."""
+        return self._at_once + sum(agenda.touched for agenda in self._agendas)
+
+    def add(self, code: Ints, batch: Batch, words: Sequence[Ints] = ()) -> None:
+        """The events of a batch whose rows have these keys."""
+        if not len(code):
+            return
+        self._starts.add(batch.start, [code, batch.weight, *words])
+        if greatest(batch.end) < INFINITY:
+            self._ends.add(batch.end, [code, -batch.weight, *words])
+            return
+        finite = (batch.end < INFINITY).nonzero()[0]
+        if len(finite):
+            kept = [code[finite], -batch.weight[finite], *(word[finite] for word in words)]
+            self._ends.add(batch.end[finite], kept)
+
+    def swept(self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int) -> Steps:
+        """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
+        if keys == 1 and not len(self) and _is_over(batch):
+            self._at_once += len(batch)
+            return Steps(code, batch.start, batch.weight, words, instants(batch.start))
+        self.add(code, batch, words)
+        return self.due(batch.frontier, keys)
+
+    def due(self, frontier: int, keys: int) -> Steps:
+        """Take out the steps before the frontier; codes are below `keys`."""
+        pieces = [taken for agenda in self._agendas if (taken := agenda.due(frontier)).shape[1]]
+        if not pieces:
+            return self._nothing
+        events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
+        if len(pieces) == keys == 1:  # in order as they are
+            time, code, delta, *words = events
+            return Steps(code, time, delta, words, instants(time))
+        if len(self._scratch) < keys:
+            self._scratch = np.zeros(larger(len(self._scratch), keys), np.int64)
+        order, bounds = ordered_steps(events[1], events[0], self._scratch)
+        time, code, delta, *words = events.take(order, axis=1)
+        return Steps(code, time, delta, words, bounds)
+
+    def live(self) -> Ints:
+        """The codes of events that lie ahead."""
+        pieces = [piece[1] for agenda in self._agendas for piece in agenda.pending()]
+        return np.concatenate([np.empty(0, np.int64), *pieces])
+
+    def renumber(self, renumbered: Ints) -> None:
+        for agenda in self._agendas:
+            for piece in agenda.pending():
+                piece[1] = renumbered[piece[1]]
+
+    def pending_words(self) -> Iterator[Ints]:
+        """The words of the events that lie ahead, in pieces."""
+        for agenda in self._agendas:
+            for piece in agenda.pending():
+                yield piece[3:]
+
+    def save(self) -> State:
+        return {"agendas": [agenda.save() for agenda in self._agendas]}
+
+    def restore(self, state: State) -> None:
+        for agenda, saved in zip(self._agendas, state["agendas"], strict=True):
+            agenda.restore(saved)
+
+
+def _is_over(batch: Batch) -> bool:
+    """Whether all events are before the frontier, in order of time: there are no ends."""
+    start = batch.start
+    if not len(start) or start[-1] >= batch.frontier or least(batch.end) < INFINITY:
+        return False
+    return ascends(start)

@@ -1,0 +1,198 @@
+"""Sweep areas: the elements of one input of a join that later elements of another may meet.
+
+K's abstract data type (§11.3) for batches. An area holds elements with the code of their join key;
+`probe` finds, for other elements, those with the same code whose intervals overlap. `expire` drops
+what ends before the frontier of the opposite input: nothing can meet it any more. A slot is where
+an element lies; it stays valid until the next change of the area.
+
+The forms differ in how elements expire (G5 §5.3): a `Ring` for those that go in the order in which
+they come, a `Calendar` for all others. Each is probed through an index of chains by code, or by a
+nested loop over everything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.joins.portions import Portions
+from millstream.physical.kernels.overlaps import overlapping
+from millstream.physical.kernels.steps import grouped
+from millstream.physical.state.store import RowStore
+
+Number = TypeVar("Number", np.int32, np.int64)
+
+# When chains are left for a sweep: after so many looks in vain, and so many per probing element.
+FEW_LOOKS = 4096
+LOOKS = 16
+FEW_PROBES = 8  # elements that never sweep: a chain is looked at once for each anyway
+NO_END = 2**63 - 1
+
+
+class Probing(Enum):
+    HASH = "hash"  # along the chain of the key
+    LOOP = "loop"  # through all elements
+
+
+class Area(ABC):
+    """`lazy` is how far the frontier may run ahead of expiry, in chronons (G3, G5: eager is 0)."""
+
+    def __init__(
+        self, types: Sequence[pa.DataType], probing: Probing = Probing.HASH, lazy: int = 0
+    ) -> None:
+        self.types = tuple(types)
+        self.probing = probing
+        self.lazy = lazy
+        self.touched = 0  # elements looked at by all probes so far
+        self._store = RowStore(types)
+        self._expired = NEVER
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int: ...
+
+    @abstractmethod
+    def insert(self, codes: Ints, batch: Batch) -> None: ...
+
+    def _tidy(self) -> None:
+        """Before elements are put: drop what only those refer to that are gone."""
+        if self._store.is_stale:
+            self._store.vacuum(self.slots())
+
+    def probe(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+        """Pairs (number of the probing element, slot) of equal code and overlapping intervals."""
+        if self.probing is Probing.LOOP:
+            found, slots, touched = self._probe_all(codes, start, end)
+            self.touched += touched
+            return found, slots
+        patience = FEW_LOOKS + LOOKS * len(codes) if len(codes) >= FEW_PROBES else NO_END
+        found, slots, touched, done = self._probe_chains(codes, start, end, patience)
+        self.touched += touched
+        if done == len(codes):
+            return found, slots
+        more, more_slots = self._sweep(codes[done:], start[done:], end[done:])
+        return np.append(found, more + done), np.append(slots, more_slots)
+
+    def probe_in_pieces(self, codes: Ints, start: Ints, end: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """As `probe`, a portion of the elements at a time."""
+        first, portions = 0, Portions(len(self))
+        while first < len(codes):
+            piece = slice(first, first + portions.size)
+            found, slots = self.probe(codes[piece], start[piece], end[piece])
+            yield found + first, slots
+            first = piece.stop
+            portions.formed(len(found))
+
+    def _sweep(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+        """As `probe`, for many elements of few keys, most of which do not overlap: both sides in
+        order of start."""
+        known = np.flatnonzero((codes >= 0) & (codes < self._known_codes))
+        order, bounds = grouped(codes[known], np.zeros(self._known_codes, np.int64))
+        mine = known[order]
+        places, place_bounds = self._chains_of(codes[mine[bounds[:-1]]])
+        their_start, their_end, _ = self.times(places)
+        theirs = np.arange(len(places))
+        found, numbers = overlapping(
+            mine, bounds, start, end, theirs, place_bounds, their_start, their_end
+        )
+        self.touched += len(mine) + len(places) + len(found)
+        return found, places[numbers]
+
+    @abstractmethod
+    def _probe_chains(
+        self, codes: Ints, start: Ints, end: Ints, patience: int
+    ) -> tuple[Ints, Ints, int, int]:
+        """Along the chain of each code: pairs, how many elements of the area were looked at, and
+        how many of the probing ones are done. It stops when it has looked at `patience` elements
+        in vain."""
+
+    @abstractmethod
+    def _probe_all(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, int]:
+        """By a nested loop: pairs, and how many elements were looked at."""
+
+    @property
+    @abstractmethod
+    def _known_codes(self) -> int:
+        """All codes of elements are less."""
+
+    @abstractmethod
+    def _chains_of(self, codes: Ints) -> tuple[Ints, Ints]:
+        """The slots with each of these known codes, one code after the other, the oldest first; and
+        where each code begins, and at last their number."""
+
+    def expire(self, frontier: int) -> None:
+        """Drop what ends at or before the frontier; if lazy, only now and then."""
+        if frontier == NEVER:
+            return
+        if self._expired == NEVER or frontier - self._expired >= max(self.lazy, 1):
+            self._expire(frontier)
+            self._expired = frontier
+
+    @abstractmethod
+    def _expire(self, frontier: int) -> None: ...
+
+    @abstractmethod
+    def slots(self) -> Ints:
+        """The slots in use, in the order in which elements came."""
+
+    @abstractmethod
+    def times(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
+        """Starts, ends and weights."""
+
+    @abstractmethod
+    def codes(self) -> Ints:
+        """The codes of all elements."""
+
+    @abstractmethod
+    def live_codes(self) -> Ints:
+        """The codes that elements have, each once, in ascending order."""
+
+    @abstractmethod
+    def renumber(self, renumbered: Ints) -> None:
+        """Codes have changed: the new one by the old one."""
+
+    def rows(self, slots: Ints) -> Columns:
+        return self._store.rows(slots)
+
+    def batch(self, slots: Ints, frontier: int = NEVER) -> Batch:
+        start, end, weight = self.times(slots)
+        return Batch(self.rows(slots), start, end, weight, frontier)
+
+    def save(self) -> State:
+        """The elements alone; the index is made anew."""
+        slots = self.slots()
+        start, end, weight = self.times(slots)
+        return {
+            "rows": list(self.rows(slots)),
+            "start": start,
+            "end": end,
+            "weight": weight,
+            "code": self.codes(),
+            "expired": self._expired,
+        }
+
+    def restore(self, state: State) -> None:
+        batch = Batch.of(state["rows"], state["start"], state["end"], state["weight"])
+        self.insert(state["code"], batch)
+        self._expired = state["expired"]
+
+
+def newest_renumbered(newest: NDArray[Number], renumbered: Ints) -> NDArray[Number]:
+    """The heads of chains by code, for the new codes, which are in the order of the old ones; links
+    do not change."""
+    kept = np.flatnonzero(renumbered[: min(len(newest), len(renumbered) - 1)] >= 0)
+    heads = newest[kept]
+    if len(newest) > 4 * (len(kept) + 1024):  # there was a burst
+        newest = np.empty(len(kept) + 1024, newest.dtype)
+    newest[: len(kept)], newest[len(kept) :] = heads, -1
+    return newest

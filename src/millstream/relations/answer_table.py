@@ -1,0 +1,75 @@
+"""The rows of an answer that hold, kept from its changes: N's recipient (§5.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.model.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, Columns, Ints
+from millstream.physical.events.settling import Pieces
+from millstream.physical.state.key_rows import KeyRows
+from millstream.physical.state.keys import KeySpace
+
+
+class AnswerTable:
+    """A multiset of rows, each with since when it holds; what came first goes first. The cost of a
+    batch follows its changes, the memory the rows that hold where it is `swept`.
+
+    >>> table = AnswerTable([pa.string()])
+    >>> changes = Batch.of([pa.array(["a", "b", "a"])], [1, 2, 3], [9, 9, 9], [2, 1, -1])
+    >>> gone = table.apply(changes)
+    >>> gone.columns[0].to_pylist(), gone.start.tolist(), gone.end.tolist(), gone.weight.tolist()
+    (['a'], [1], [3], [1])
+    >>> held = table.holding()
+    >>> held.columns[0].to_pylist(), held.start.tolist(), held.weight.tolist()
+    (['a', 'b'], [1, 2], [1, 1])
+    """
+
+    def __init__(self, types: Sequence[pa.DataType]) -> None:
+        self._keys = KeySpace(types)
+        self._rows = KeyRows(self._keys)
+        self._pieces = Pieces()
+
+    def __len__(self) -> int:
+        """How many rows that differ, or came at different times, hold."""
+        return len(self._pieces)
+
+    @property
+    def nbytes(self) -> int:
+        return self._keys.nbytes + self._rows.nbytes + self._pieces.nbytes
+
+    def apply(self, changes: Batch) -> Batch:
+        """Let rows come (weight > 0) and go (weight < 0) at their starts. Gives the elements that
+        end by that."""
+        order = changes.start.argsort(kind="stable")
+        codes = self._encode(changes.columns, len(changes))[order]
+        times, weights = changes.start[order], changes.weight[order]
+        code, start, end, weight = self._pieces.settle(codes, times, weights)
+        return Batch(self._rows.rows(code), start, end, weight, changes.frontier).gathered()
+
+    def _encode(self, columns: Columns, length: int) -> Ints:
+        known = self._keys.count
+        codes = self._keys.encode(columns, length)
+        if self._keys.count > known:
+            fresh = (codes >= known).nonzero()[0]
+            self._rows.grow(self._keys.count)
+            self._rows.put(codes[fresh], columns.take(fresh))
+        return codes
+
+    def swept(self) -> AnswerTable:
+        """The same rows without those that do not hold any more, once they are as many again; this
+        one stays as it is, so that nobody who reads it need wait."""
+        if self._keys.count <= 2 * len(self._pieces) + 1024:
+            return self
+        fresh = AnswerTable(self._keys.types)
+        fresh.apply(self.holding())
+        return fresh
+
+    def holding(self) -> Batch:
+        """All rows that hold, with no end."""
+        codes, start, weight = self._pieces.open_pieces()
+        rows = self._rows.rows(codes)
+        return Batch(rows, start, np.full(len(codes), INFINITY), weight, NEVER).gathered()

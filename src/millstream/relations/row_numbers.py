@@ -1,0 +1,90 @@
+"""The arrival numbers of the rows that a table has, found by the code of the row.
+
+Equal rows have the same code and one number per copy. Of equal rows the one that came last goes
+first, so that taking back an insert leaves the others where they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from millstream.model.arrays import larger
+from millstream.physical.batch import Ints
+from millstream.physical.kernels.stacks import peek, pop, push
+from millstream.physical.state.slots import Slots
+
+_FEW = 1024
+
+
+class RowNumbers:
+    """
+    >>> numbers = RowNumbers()
+    >>> numbers.come(np.array([0, 1, 0])).tolist()
+    [0, 1, 2]
+    >>> numbers.go(np.array([0])).tolist(), numbers.come(np.array([1])).tolist()
+    ([2], [3])
+    >>> codes, given = numbers.all()
+    >>> codes.tolist(), given.tolist()
+    ([0, 1, 1], [0, 1, 3])
+    """
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._clear(0, 0)
+
+    def _clear(self, codes: int, rows: int) -> None:
+        """Have no rows, and room for some more than these."""
+        self._slots = Slots(rows + _FEW)
+        self._top = np.full(codes + _FEW, -1, np.int64)  # by code
+        self._below, self._number, self._owner = np.full((3, rows + _FEW), -1, np.int64)  # by slot
+
+    def come(self, codes: Ints) -> Ints:
+        """Number rows that come, in their order."""
+        numbers = np.arange(self._next, self._next + len(codes))
+        self._next += len(codes)
+        self._put(codes, numbers)
+        return numbers
+
+    def _put(self, codes: Ints, numbers: Ints) -> None:
+        self._top = _with_room(self._top, int(codes.max(initial=-1)) + 1)
+        lacking = self._slots.lacking(len(codes))
+        if lacking:
+            self._slots.grow(larger(self._slots.capacity, self._slots.capacity + lacking))
+            self._below = _with_room(self._below, self._slots.capacity)
+            self._number = _with_room(self._number, self._slots.capacity)
+            self._owner = _with_room(self._owner, self._slots.capacity)
+        slots = self._slots.take(len(codes))
+        push(codes, numbers, slots, self._top, self._below, self._number, self._owner)
+
+    def go(self, codes: Ints) -> Ints:
+        """Forget rows that are there: their numbers."""
+        slots = pop(codes, self._top, self._below, self._owner)
+        self._slots.release(slots)
+        return self._number[slots]
+
+    def numbers(self, codes: Ints) -> Ints:
+        """The numbers of rows that are there, which would go."""
+        distinct, group = np.unique(codes, return_inverse=True)
+        return self._number[peek(group, self._top[distinct], self._below)]
+
+    def all(self) -> tuple[Ints, Ints]:
+        """The codes of all rows and their numbers, in the order in which the rows came."""
+        slots = np.flatnonzero(self._owner >= 0)
+        slots = slots[np.argsort(self._number[slots], kind="stable")]
+        return self._owner[slots], self._number[slots]
+
+    def renumber(self, renumbered: Ints) -> None:
+        """Rows have other codes from now on, by their old ones."""
+        codes, numbers = self.all()
+        codes = renumbered[codes]
+        self._clear(int(codes.max(initial=-1)) + 1, len(codes))
+        self._put(codes, numbers)
+
+
+def _with_room(values: Ints, count: int) -> Ints:
+    """Room for so many; -1 where nothing is."""
+    if count <= len(values):
+        return values
+    roomy = np.full(larger(len(values), count), -1, np.int64)
+    roomy[: len(values)] = values
+    return roomy

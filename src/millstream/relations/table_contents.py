@@ -1,0 +1,191 @@
+"""The rows that a table has now, counted and numbered, and found again by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.connectors.intake.records import Records
+from millstream.logical.catalog import Changes, Table
+from millstream.model.arrays import larger
+from millstream.model.errors import DataError, listed
+from millstream.physical.batch import Columns, Ints
+from millstream.physical.state.key_rows import KeyRows
+from millstream.physical.state.keys import KeySpace
+from millstream.relations.row_numbers import RowNumbers
+
+_FEW = 1024
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Rows that change, by their place among those given: first those that go (-1), then those that
+    come (1), and their codes. A row is there as often as it goes or comes."""
+
+    index: Ints
+    sign: Ints
+    codes: Ints
+
+
+class TableContents:
+    """A change costs what it changes, however many rows the table has."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._names = [field.name for field in table.columns]
+        self._key = [self._names.index(name) for name in table.key]
+        types = [field.type for field in table.columns]
+        self._rows = KeySpace(types)  # every row that was there since it was last swept
+        self._stored = KeyRows(self._rows)
+        self._counts = np.zeros(_FEW, np.int64)  # how often each is there
+        self._numbers = RowNumbers()
+        self._keys = KeySpace([types[number] for number in self._key])
+        self._taken = np.zeros(_FEW, np.int64)  # how many rows have each key
+        self._of_key = np.zeros(_FEW, np.int64)  # the last row that came with each key
+        self.size = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    def difference(self, columns: Sequence[pa.Array], weight: Ints) -> Difference:
+        """What rows that come (above 0) and go (below 0) at one moment change: a row that does both
+        stays. DataError where one goes that is not there."""
+        codes = self._encode(columns, len(weight))
+        distinct, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        net = np.bincount(group, weight, len(distinct)).astype(np.int64)
+        missing = np.flatnonzero(self._counts[distinct] + net < 0)
+        if len(missing):
+            row = first[missing].min()
+            raise self._error(f"row {self._shown(columns, row)} is not there")
+        goes = np.repeat(first, np.maximum(-net, 0))
+        comes = np.repeat(np.arange(len(weight)), np.maximum(weight, 0))
+        comes = comes[_last_of_each(group[comes], net)]
+        index = np.concatenate([np.sort(goes), comes])
+        sign = np.repeat(np.array([-1, 1], np.int64), [len(goes), len(comes)])
+        return Difference(index, sign, codes[index])
+
+    def apply(self, columns: Sequence[pa.Array], change: Difference) -> Ints:
+        """Let the rows of a difference come and go: their numbers. Of equal rows, the last that
+        came goes first. DataError, and nothing is changed, where two would have one key."""
+        if self._key:
+            self._claim(columns, change)
+        np.add.at(self._counts, change.codes, change.sign)
+        self.size += int(change.sign.sum())
+        goes = change.sign < 0
+        numbers = [self._numbers.go(change.codes[goes]), self._numbers.come(change.codes[~goes])]
+        self._sweep()
+        return np.concatenate(numbers)
+
+    def _encode(self, columns: Sequence[pa.Array], length: int) -> Ints:
+        known = self._rows.count
+        codes = self._rows.encode(columns, length)
+        count = self._rows.count
+        if count > known:
+            self._counts = _with_room(self._counts, count)
+            self._stored.grow(count)
+            fresh = np.flatnonzero(codes >= known)
+            self._stored.put(codes[fresh], Columns.of(columns).take(fresh))
+        return codes
+
+    def _claim(self, columns: Sequence[pa.Array], change: Difference) -> None:
+        of_key = [columns[number] for number in self._key]
+        keys = self._keys.encode(of_key, len(change.sign))
+        self._taken = _with_room(self._taken, self._keys.count)
+        self._of_key = _with_room(self._of_key, self._keys.count)
+        np.add.at(self._taken, keys, change.sign)
+        twice = np.flatnonzero(self._taken[keys] > 1)
+        if len(twice):
+            np.add.at(self._taken, keys, -change.sign)
+            remedy = "UPDATE or DELETE the row first"
+            if self._table.changes is Changes.OWN:
+                remedy = f'let "{self._table.time[0]}" be part of it, if rows follow each other'
+            raise self._error(
+                f"two rows would have the key {self._shown(of_key, twice[0])}",
+                f"{listed(self._table.key)} is the PRIMARY KEY: {remedy}",
+            )
+        came = change.sign > 0
+        self._of_key[keys[came]] = change.codes[came]
+
+    def _sweep(self) -> None:
+        """Forget rows and keys that are gone, each time half as many again have come."""
+        if self._rows.is_stale:
+            kept = np.flatnonzero(self._counts[: self._rows.count])
+            renumbered = self._rows.keep(kept)
+            self._of_key = renumbered[np.minimum(self._of_key, len(renumbered) - 1)]
+            self._numbers.renumber(renumbered)
+            self._stored.move(kept, len(kept) + _FEW)
+            self._stored.vacuum(np.arange(len(kept)))
+            self._counts = _with_room(self._counts[kept], len(kept) + _FEW)
+        if self._keys.is_stale:
+            taken = np.flatnonzero(self._taken[: self._keys.count])
+            self._keys.keep(taken)
+            self._taken = _with_room(self._taken[taken], len(taken) + _FEW)
+            self._of_key = _with_room(self._of_key[taken], len(taken) + _FEW)
+
+    def rows(self) -> tuple[list[pa.Array], Ints]:
+        """All rows in the order in which they came, and their numbers."""
+        codes, numbers = self._numbers.all()
+        return list(self._stored.rows(codes)), numbers
+
+    def numbers(self, columns: Sequence[pa.Array], length: int) -> Ints:
+        """The numbers of rows that are there, which would go."""
+        return self._numbers.numbers(self._rows.encode(columns, length, add=False))
+
+    def counts(self, columns: Sequence[pa.Array], length: int) -> Ints:
+        """How often each of these rows is there."""
+        codes = self._rows.encode(columns, length, add=False)
+        return np.where(codes < 0, 0, self._counts[codes])
+
+    def with_keys(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        """The rows that have one of these keys, each once."""
+        codes = self._keys.encode(keys, len(keys[0]), add=False)
+        codes = np.unique(codes[codes >= 0])
+        return list(self._stored.rows(self._of_key[codes[self._taken[codes] > 0]]))
+
+    def table(self) -> pa.Table:
+        """All rows as a table."""
+        columns, _ = self.rows()
+        return pa.table(columns, schema=self._schema)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([(field.name, field.type) for field in self._table.columns])
+
+    def _shown(self, columns: Sequence[pa.Array], index: np.int64) -> str:
+        return f"({', '.join(str(column[int(index)].as_py()) for column in columns)})"
+
+    def _error(self, message: str, help: str | None = None) -> DataError:
+        return DataError(f'table "{self._table.name}": {message}', help=help)
+
+
+def net_rows(records: Records) -> Records:
+    """The rows that numbered changes leave: those that came and did not go, or went and did not
+    come."""
+    assert records.number is not None
+    _, first, group = np.unique(records.number, return_index=True, return_inverse=True)
+    weight = np.bincount(group, weights_of(records), len(first)).astype(np.int64)
+    left = np.flatnonzero(weight)
+    return replace(records.take(first[left]), weight=weight[left])
+
+
+def _last_of_each(groups: Ints, wanted: Ints) -> Ints:
+    """The places of the last so many of each group."""
+    order = np.argsort(groups, kind="stable")
+    size = np.bincount(groups, minlength=len(wanted))
+    place = np.arange(len(groups)) - np.repeat(np.cumsum(size) - size, size)
+    return np.sort(order[place >= (size - wanted)[groups[order]]])
+
+
+def weights_of(records: Records) -> Ints:
+    return np.ones(len(records), np.int64) if records.weight is None else records.weight
+
+
+def _with_room(counts: Ints, count: int) -> Ints:
+    if count <= len(counts):
+        return counts
+    roomy = np.zeros(larger(len(counts), count), np.int64)
+    roomy[: len(counts)] = counts
+    return roomy

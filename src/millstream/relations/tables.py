@@ -1,0 +1,395 @@
+"""Tables that a session has: their rows, how they changed, and the queries that follow them.
+
+A change takes effect at the time that it names, or at the frontier of the streams when a query
+reads it. To a query that begins later, changes without a time have always been.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.connectors.intake.records import Checked, Records, intervals
+from millstream.connectors.intake.rows import joined
+from millstream.connectors.tables.table_source import TableTrouble
+from millstream.logical.catalog import Changes, Stream, Table
+from millstream.logical.instants import chronon, shown
+from millstream.model.errors import DataError, QueryError
+from millstream.model.time import ALWAYS, ANY_TIME, INFINITY, TIMESTAMP_TIME, TimeDomain
+from millstream.physical.batch import NEVER, Ints
+from millstream.physical.state.keys import KeySpace
+from millstream.relations.table_contents import TableContents, net_rows, weights_of
+from millstream.relations.table_inlet import TableInlet
+from millstream.runtime.graph import Graph, Vertex
+from millstream.runtime.inbox import Inbox, Inlet
+from millstream.runtime.inputs import Input, QueuedInput
+
+_MANY = 1_000_000  # rows of changes that are kept in any case
+_SMALL = 100_000  # rows of a table of which every task of Spark may have all
+
+
+class HeldTable:
+    """A table in memory. `domain` is that of the times that its changes have named.
+
+    Each row has an arrival number, which counts the rows that have come to the table; the change
+    that takes the row away has the same one. UPDATE takes a row away and brings another, which has
+    a new number. A row that a change leaves as it is keeps its own."""
+
+    trouble: TableTrouble | None = None  # why it cannot be read at present
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.domain = table.domain
+        self._contents = TableContents(table)
+        self._history: list[Records] | None = None  # once a change has named its time
+        self._told = 0  # rows of its history
+        self._latest = ALWAYS  # when the last change took effect
+        self._floor = ALWAYS  # when a row was last taken away
+        self._inputs: dict[Inlet, TableInput] = {}
+        self._readers: list[Inlet] = []  # of those that read
+        self._lock = threading.RLock()
+        self.gate = threading.Lock()  # who has it alone says what is final, or what changes then
+
+    def __len__(self) -> int:
+        return len(self._contents)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether all its rows and their times are known at once."""
+        return self.table.changes in (Changes.NONE, Changes.OWN)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether a change has named its time, or rows bring their own."""
+        return self._history is not None or bool(self.table.time)
+
+    @property
+    def is_small(self) -> bool:
+        return len(self) <= _SMALL
+
+    @property
+    def latest(self) -> int:
+        """When the last change that named its time takes effect."""
+        return self._latest
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Who has it sees the table as it is, and changes it alone."""
+        return self._lock
+
+    def rows(self) -> pa.Table:
+        """What the table has, all changes applied."""
+        with self._lock:
+            return self._contents.table()
+
+    def refresh(self) -> None:
+        """Have what the table has by now, where that is not known anyhow."""
+
+    def with_keys(self, keys: Sequence[pa.Array]) -> Records:
+        """Its rows that have one of these keys."""
+        with self._lock:
+            columns = self._contents.with_keys(keys)
+            return Records(columns, *self._valid(columns, len(columns[0])))
+
+    def counts(self, records: Records) -> Ints:
+        """How often the table has each of these rows."""
+        with self._lock:
+            return self._contents.counts(records.columns, len(records))
+
+    def numbers(self, records: Records) -> Ints:
+        """The arrival numbers of rows that the table has."""
+        with self._lock:
+            return self._contents.numbers(records.columns, len(records))
+
+    def present(self) -> Records:
+        """The rows of the table in the order in which they came, with their numbers."""
+        with self._lock:
+            columns, numbers = self._contents.rows()
+            weight = np.ones(len(numbers), np.int64)
+            return Records(columns, *self._valid(columns, len(numbers)), weight, numbers)
+
+    def _valid(self, columns: Sequence[pa.Array], length: int) -> tuple[Ints, Ints]:
+        """When rows are valid: where they do not say it, always."""
+        if not self.table.time:
+            return _always(length)
+        return intervals(self.table, columns, length, {})
+
+    # --- changes ---------------------------------------------------------------------------------
+
+    def change(self, records: Records, weight: Ints, at: object = None) -> None:
+        """Rows come (above 0) and go (below 0) at one moment, `at` some instant or as soon as it is
+        read; rows that say when they come, come then. It does not wait for room in the queues of
+        queries, since those may wait for who holds the lock."""
+        with self._lock, self.gate:
+            change = self._contents.difference(records.columns, weight)
+            if not len(change.index):
+                return
+            self._check_mutable()
+            records, sign = records.take(change.index), change.sign
+            start, timed = self._starts(records, sign, at)
+            if self.table.changes is Changes.OWN:
+                start, end = records.start, records.end
+            else:
+                end = _for_ever(len(records))
+            number = self._contents.apply(records.columns, change)
+            changed = Records(records.columns, start, end, sign, number)
+            self.domain = self._domain_of(at)
+            self._remember(changed, timed)
+            for inlet in self._readers:
+                told = inlet.as_told(changed) if isinstance(inlet, TableInlet) else changed
+                inlet.offer(Checked(told), wait=False)
+
+    def await_room(self) -> None:
+        """Wait until the queries that read have room for a change. Who holds no lock does that
+        before he changes something."""
+        for inlet in self._readers:
+            inlet.await_room()
+
+    def become(self, records: Records) -> None:
+        """Have these rows and no others."""
+        with self._lock:
+            self.exchange(self.present(), records)
+
+    def exchange(self, gone: Records, come: Records, at: object = None) -> None:
+        """Some rows for others, at one moment; those that are among both stay."""
+        both = joined([replace(r, weight=None, number=None) for r in (gone, come)])
+        weight = np.concatenate([-weights_of(gone), weights_of(come)])
+        self.change(both, weight, at)
+
+    def _check_mutable(self) -> None:
+        if self.is_fixed and self._readers:
+            raise DataError(
+                f'table "{self.table.name}" is {self.table.changes.value}, and a query reads it',
+                help="stop the query first, or declare the table RETROACTIVE",
+            )
+
+    def _starts(self, records: Records, weight: Ints, at: object) -> tuple[Ints, bool]:
+        """When the changes take effect, and whether that was named. What takes rows away comes
+        after all that brought some."""
+        takes = bool((weight < 0).any())
+        least = self._latest if takes else self._floor
+        if at is not None:
+            start = np.full(len(records), self._instant(at, least), np.int64)
+        elif len(self.table.time) == 1:
+            start = np.where(weight < 0, least, np.maximum(records.start, least))
+            self._keep_until_replaced(records, weight, start)
+        else:
+            start = np.full(len(records), self._latest, np.int64)
+        return start, at is not None or len(self.table.time) == 1
+
+    def _keep_until_replaced(self, records: Records, weight: Ints, start: Ints) -> None:
+        """Rows that go stay until the one comes that has their key."""
+        if not self.table.key or not (weight < 0).any():
+            return
+        names = [field.name for field in self.table.columns]
+        columns = [records.columns[names.index(name)] for name in self.table.key]
+        space = KeySpace([column.type for column in columns])
+        codes = space.encode(columns, len(records))
+        replaced = np.full(space.count, ALWAYS, np.int64)
+        np.maximum.at(replaced, codes, start)
+        start[weight < 0] = replaced[codes[weight < 0]]
+
+    def _instant(self, at: object, least: int) -> int:
+        """The instant that a change names: none is final yet, nor before what came last."""
+        if self.is_fixed:
+            raise DataError(
+                f'table "{self.table.name}" is {self.table.changes.value}: it does not change at '
+                "an instant",
+                help="leave the time out, or declare the table RETROACTIVE",
+            )
+        domain = self._domain_of(at)
+        instant = chronon(at, domain)
+        passed = max([least, *(self._inputs[inlet].frontier for inlet in self._readers)])
+        if instant < passed:
+            raise DataError(
+                f'table "{self.table.name}" cannot change at {at}: it is final up to '
+                f"{shown(passed, domain)}",
+                help="give a later time, or none: then it changes as soon as it is read",
+            )
+        return instant
+
+    def _domain_of(self, at: object) -> TimeDomain:
+        """That of the times that changes named, else that of the queries that read."""
+        if self.domain != ANY_TIME or at is None:
+            return self.domain
+        domains = [self._inputs[inlet].stream.domain for inlet in self._readers]
+        if len({domain.type for domain in domains}) > 1:
+            raise DataError(
+                f'table "{self.table.name}" is read in {domains[0].describe()} and in others: no '
+                "instant is one of all",
+                help="leave the time out: then it changes as soon as it is read",
+            )
+        is_number = isinstance(at, int) and not isinstance(at, bool)
+        return (domains or [TimeDomain(pa.int64(), None) if is_number else TIMESTAMP_TIME])[0]
+
+    def _remember(self, changed: Records, timed: bool) -> None:
+        assert changed.weight is not None
+        if timed and self._history is None:
+            self._history = [self._timeless(changed)]
+            self._told = len(self._history[0])
+        if self._history is not None:
+            self._history.append(changed)
+            self._told += len(changed)
+            self._latest = max(self._latest, int(changed.start.max()))
+            self._forget()
+        if (changed.weight < 0).any():
+            self._floor = self._latest
+
+    def _forget(self) -> None:
+        """What is final for all queries that read becomes one version that has always been, once
+        there is more to tell of changes than of rows."""
+        if not self._readers or self._told < max(_MANY, 2 * len(self)):
+            return
+        assert self._history is not None
+        final = min(self._inputs[inlet].frontier for inlet in self._readers)
+        all = joined(self._history).in_order()
+        first = int(np.searchsorted(all.start, final))
+        old = net_rows(all.slice(0, first))
+        start, end = _always(len(old))
+        self._history = [replace(old, start=start, end=end), all.slice(first, len(all))]
+        self._told = len(old) + len(all) - first
+
+    def _timeless(self, without: Records) -> Records:
+        """What the table had before the first change that named its time."""
+        net = net_rows(joined([self.present(), _taken(without)]))
+        start, end = _always(len(net))
+        return replace(net, start=start, end=end)
+
+    def records(self) -> Records:
+        """All its versions, as changes in order of time; rows with their own interval as they
+        are."""
+        self.refresh()
+        return self._versions()
+
+    def _versions(self) -> Records:
+        with self._lock:
+            if self._history is not None:
+                return joined(self._history).in_order()
+            present = self.present().in_order()
+            if self.table.changes is Changes.OWN:  # by time, as rows of streams are
+                return replace(present, number=np.arange(len(present)))
+            return present
+
+    def check_domain(self, domain: TimeDomain) -> None:
+        if self.domain not in (ANY_TIME, domain) and self.domain.type != domain.type:
+            raise QueryError(
+                f'the changes of table "{self.table.name}" name {self.domain.describe()}, and the '
+                f"query has {domain.describe()}"
+            )
+
+    # --- for queries -----------------------------------------------------------------------------
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        files = graph.checkpoint
+        inlet = Inlet(stream, inbox) if files is None else TableInlet(stream, inbox, files)
+        self._inputs[inlet] = TableInput(graph.sources[stream.name], self, inlet)
+        return self._inputs[inlet]
+
+    def attach(self, inlet: Inlet, received: int) -> int:
+        """First come all versions; after a restart, what makes those that are known the present
+        one."""
+        inlet.recover(received)
+        with self._lock:
+            if isinstance(inlet, TableInlet) and inlet.known is not None:
+                first = self._news(inlet, inlet.known)
+            else:
+                first = self._versions()
+            if len(first):
+                inlet.offer(Checked(first))
+            self._readers.append(inlet)
+        return 0
+
+    def _news(self, inlet: TableInlet, known: Records) -> Records:
+        """What makes rows that a query was told before a restart the present ones: not before the
+        last change of which it was told, which may lie ahead."""
+        news = inlet.caught_up(known, self.present())
+        if self.is_fixed and len(news):
+            raise QueryError(
+                f'table "{self.table.name}" is {self.table.changes.value}, and has other rows than '
+                "those in the checkpoint of the query",
+                help="start the query with a new checkpoint, or declare the table RETROACTIVE",
+            )
+        self._latest = max(self._latest, int(known.start.max(initial=ALWAYS)))
+        if (weights_of(known) < 0).any():
+            self._floor = self._latest
+        start, _ = self._starts(news, weights_of(news), None)
+        return replace(news, start=start, end=_for_ever(len(news)))
+
+    def detach(self, inlet: Inlet) -> None:
+        with self._lock:
+            self._inputs.pop(inlet, None)
+            self._readers = [other for other in self._readers if other is not inlet]
+
+
+class TableInput(QueuedInput):
+    """A table as one query sees it. It comes as far as the streams of the query do: whatever it
+    brings takes effect then at the earliest. One that does not change is all there at once."""
+
+    def __init__(self, vertices: list[Vertex], origin: HeldTable, inlet: Inlet) -> None:
+        super().__init__(vertices, origin, inlet)
+        self.table = origin.table
+        self.gate = origin.gate
+        self._origin = origin
+        self.latest = NEVER  # when the last change took effect
+        self.by_clock = False  # whether a change that names no time takes effect now
+
+    def begin(self, now: int) -> None:
+        """Also after a restart, when all of it is known: a table that is fixed must be as it was,
+        and stay so."""
+        super().begin(now)
+        if self.ended and self.is_fixed:
+            self.origin.attach(self._inlet, self.received)
+
+    @property
+    def trouble(self) -> str | None:
+        return None if self._origin.trouble is None else self._origin.trouble.message
+
+    @property
+    def is_fixed(self) -> bool:
+        return self._origin.is_fixed
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it changes at an instant that is not final yet."""
+        return max(self.latest, self._origin.latest) >= self.frontier
+
+    def timed(self, records: Records, now: int) -> Records:
+        if self.is_fixed:
+            return records
+        start = np.maximum(records.start, self.frontier)
+        if self.by_clock and self.frontier > NEVER:
+            moment = max(now, self.frontier, self.latest)
+            start = np.where(records.start == ALWAYS, moment, start)
+        self.latest = max(self.latest, int(start.max(initial=NEVER)))
+        return replace(records, start=start).in_order()
+
+    def split_late(self, records: Records) -> tuple[Records, Records | None]:
+        return records, None
+
+    def advance(self, records: Records, promised: int | None) -> bool:
+        return False
+
+    def reach(self, frontier: int) -> bool:
+        """Come as far as the streams; whether that is further."""
+        frontier = INFINITY if self.is_fixed else frontier
+        moved = frontier > self.frontier
+        self.frontier = max(self.frontier, frontier)
+        self.ended = self.frontier == INFINITY
+        return moved
+
+
+def _always(length: int) -> tuple[Ints, Ints]:
+    return np.full(length, ALWAYS, np.int64), _for_ever(length)
+
+
+def _for_ever(length: int) -> Ints:
+    return np.full(length, INFINITY, np.int64)
+
+
+def _taken(records: Records) -> Records:
+    """The same rows, going."""
+    return replace(records, weight=-weights_of(records))

@@ -1,0 +1,127 @@
+"""The files of a view that outlasts its process: Parquet files, which others may read too.
+
+`changes-N` are the changes of batch N, written before the batch counts as delivered. From time to
+time `rows-N` takes the place of all changes up to N: the rows that held after that batch; and
+`history-N-T` has those that had ended by then, before the instant T, and that no file before has.
+A file is whole or not there; what stands beside the newest `rows-N` and is older, or is a history
+beyond it, was left by a crash.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from millstream.checkpoint.files import LocalFiles
+from millstream.relations.history import Piece
+
+_NAME = re.compile(r"(changes|rows|history)-(\d+)(?:-(-?\d+))?\.parquet")
+_NOTES = b"millstream"
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What holds and what has ended after a batch, and what is noted of that."""
+
+    rows: pa.Table
+    ended: list[Piece]
+    batch: int
+    notes: dict[str, int]
+
+
+class ViewFiles:
+    """One thread writes; those who read files that go meanwhile are not its business."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._files = LocalFiles(folder, shared=True)
+        self.logged = 0  # rows of changes that no `rows-N` has
+
+    def log(self, changes: pa.Table, batch: int, frontier: int) -> None:
+        """It is there to stay when this returns."""
+        self._write(_name("changes", batch), changes, {"frontier": frontier})
+        self.logged += changes.num_rows
+
+    def settle(
+        self, rows: pa.Table, ended: pa.Table, batch: int, until: int, notes: dict[str, int]
+    ) -> Piece | None:
+        """Have what holds, and what has ended before `until`, in place of the changes; gives the
+        piece of history that is in a file now."""
+        piece = None
+        if ended.num_rows:
+            name = _name("history", batch, until)
+            self._write(name, ended, {})
+            piece = Piece(until, ended.num_rows, partial(self._read, name))
+        self._write(_name("rows", batch), rows, notes)
+        for kind, number, _, name in self._names():
+            if (kind == "changes" and number <= batch) or (kind == "rows" and number < batch):
+                self._files.remove(name)
+        self.logged = 0
+        return piece
+
+    def drop(self, pieces: Iterable[Piece]) -> None:
+        """Of a history, what nobody may ask for any more; its first pieces, so that the files say
+        which by the instant in their names."""
+        until = max((piece.until for piece in pieces), default=None)
+        if until is not None:
+            for kind, _, end, name in self._names():
+                if kind == "history" and end <= until:
+                    self._files.remove(name)
+
+    def load(self) -> Settled | None:
+        """What was settled last, if anything was; removes what a crash has left."""
+        if not self._files.root.exists():
+            return None
+        self._files.tidy()
+        last = max((number for kind, number, _, _ in self._names() if kind == "rows"), default=-1)
+        ended: list[Piece] = []
+        for kind, number, until, name in self._names():
+            in_rows = number <= last if kind == "changes" else number < last
+            if number > last if kind == "history" else in_rows:
+                self._files.remove(name)
+            elif kind == "history":
+                ended.append(Piece(until, 0, partial(self._read, name)))
+        if last < 0:
+            return None
+        rows = self._read(_name("rows", last))
+        return Settled(rows, ended, last, _notes(rows))
+
+    def logs(self) -> Iterator[tuple[pa.Table, int, int]]:
+        """The changes since then, each with the number of its batch and the frontier after it."""
+        for kind, number, _, name in self._names():
+            if kind == "changes":
+                table = self._read(name)
+                self.logged += table.num_rows
+                yield table, number, _notes(table)["frontier"]
+
+    def _names(self) -> list[tuple[str, int, int, str]]:
+        """Kind, batch, end and name of the files, by kind and batch."""
+        found = (_NAME.fullmatch(Path(name).name) for name in self._files.names("."))
+        return sorted((m[1], int(m[2]), int(m[3] or 0), m[0]) for m in found if m is not None)
+
+    def _write(self, name: str, table: pa.Table, notes: dict[str, int]) -> None:
+        from pyarrow.parquet import write_table
+
+        buffer = io.BytesIO()
+        write_table(table.replace_schema_metadata({_NOTES: json.dumps(notes)}), buffer)
+        self._files.replace(name, buffer.getvalue())
+
+    def _read(self, name: str) -> pa.Table:
+        from pyarrow.parquet import read_table
+
+        return read_table(self._files.root / name)
+
+
+def _name(kind: str, batch: int, until: int | None = None) -> str:
+    return f"{kind}-{batch:010d}{'' if until is None else f'-{until}'}.parquet"
+
+
+def _notes(table: pa.Table) -> dict[str, int]:
+    notes: dict[str, int] = json.loads(table.schema.metadata[_NOTES])
+    return notes

@@ -1,0 +1,162 @@
+"""From what the last operator gives to what the sink gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from millstream.logical.instants import Instant, shown
+from millstream.logical.plan import Schema
+from millstream.model.errors import MillstreamError, QueryError
+from millstream.model.time import INFINITY, TimeDomain
+from millstream.physical.batch import NEVER, Batch, State, merged
+from millstream.physical.operator import Context
+from millstream.runtime import answers
+from millstream.runtime.kept import Kept
+from millstream.runtime.sinks import GivenBatch, Noop, Sink
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """How the answer of a query is given; `granule`: anew in each one (RSTREAM)."""
+
+    schema: Schema
+    domain: TimeDomain
+    emit: str  # FINAL, CHANGES or EVERY
+    granule: int | None = None
+
+    @property
+    def changes(self) -> bool:
+        return self.emit == "CHANGES"
+
+    def table(self, batch: Batch) -> pa.Table:
+        if self.changes:
+            return answers.changes_table(self.schema, self.domain, batch)
+        if self.emit == "EVERY":
+            return answers.instants_table(self.schema, self.domain, batch)
+        if self.granule is not None:
+            batch = answers.cut(batch, self.granule)
+        return answers.final_table(self.schema, self.domain, batch)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """That of all tables it gives."""
+        time = self.domain.type
+        when = [("valid_from", time), ("valid_to", time)]
+        if self.changes:
+            when = [("at", time), ("change", pa.int64())]
+        elif self.emit == "EVERY":
+            when = [("at", time)]
+        return pa.schema([*((field.name, field.type) for field in self.schema), *when])
+
+
+class Delivery:
+    """Gathers the answers of a round, and gives them to the sink as one batch."""
+
+    def __init__(self, query: str, form: AnswerForm, context: Context, kept: Kept | None) -> None:
+        self.sink: Sink = Noop()
+        self.rows = 0
+        self.batches = 0
+        self.kept = kept
+        self.resumed = False  # whether something was given before a restart
+        self._query = query
+        self._form = form
+        self._context = context
+        self._gathered: list[Batch] = []
+        self._early: list[Batch] = []
+        self._frontier = NEVER
+
+    def gather(self, batch: Batch) -> None:
+        """Take what the root gives. It is read now: its columns may refer to state."""
+        if not self._context.has_begun:
+            early = batch.start < self._context.beginning
+            if early.any():
+                self._early.append(batch.where(early).gathered())
+                batch = batch.where(~early)
+        self._take(batch)
+
+    def _take(self, batch: Batch) -> None:
+        batch = answers.cropped(batch, self._context.beginning, self._context.in_order)
+        if len(batch):
+            self._gathered.append(batch.gathered())
+
+    def _settle(self) -> None:
+        """What came from before the first input is cropped once it is known when time begins."""
+        if self._early and self._context.has_begun:
+            early, self._early = self._early, []
+            for batch in early:
+                self._take(batch)
+
+    def keep(self, horizon: int) -> None:
+        """At the end of a round: keep what it gave, if anything is kept, and no longer what ended
+        before the horizon."""
+        self._settle()
+        if self.kept is not None:
+            for batch in self._gathered:
+                self.kept.add(batch)
+            self.kept.forget(horizon)
+
+    def give(self, nothing: Batch) -> None:
+        """To the sink, if there is something to tell: rows, or that the frontier has moved.
+        `nothing` is an empty batch with the frontier."""
+        gathered, self._gathered = self._gathered, []
+        if not gathered and nothing.frontier == self._frontier:
+            return
+        self._frontier = nothing.frontier
+        batch = GivenBatch(self.batches, self.frontier)
+        self.batches += 1
+        self.rows += sum(map(len, gathered))
+        if type(self.sink) is Noop:
+            return
+        table = self._form.table(merged([*gathered, nothing]))
+        with _told(self._query):
+            self.sink.give(table, batch)
+
+    def save(self) -> State:
+        names = ("rows", "batches", "_early", "_frontier")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, state: State) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.resumed = self.rows > 0
+
+    def close(self) -> None:
+        with _told(self._query):
+            self.sink.close()
+
+    @property
+    def frontier(self) -> Instant | None:
+        if self._frontier == NEVER:
+            return None
+        return shown(self._frontier, self._form.domain)
+
+
+def deliver_all(
+    query: str, form: AnswerForm, open_sink: Callable[[], Sink], answer: Callable[[], pa.Table]
+) -> pa.Table:
+    """Give the whole answer of a query as one batch; the sink is opened before it is computed."""
+    sink = open_sink()
+    try:
+        table = answer()
+        with _told(query):
+            sink.give(table, GivenBatch(0, shown(INFINITY, form.domain)))
+    finally:
+        with _told(query):
+            sink.close()
+    return table
+
+
+@contextmanager
+def _told(query: str) -> Iterator[None]:
+    """Whatever a sink raises ends its query, and is told with its name."""
+    try:
+        yield
+    except MillstreamError as error:
+        message, help = error.diagnostic.message, error.diagnostic.help
+        raise QueryError(f'query "{query}": the sink failed: {message}', help=help) from error
+    except Exception as error:
+        raise QueryError(f'query "{query}": the sink failed: {error}') from error

@@ -1,0 +1,181 @@
+"""A running plan: operators that push batches to each other.
+
+Each node of the plan is one operator, whoever consumes it. A batch is taken through the whole graph
+before the next one: depth first, each operator's output to all its consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from millstream.model.long_texts import is_text
+from millstream.model.time import INFINITY
+from millstream.physical.batch import NEVER, Batch, State, merged, pieces
+from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.operators.source import Source
+from millstream.runtime.tally import Tally
+
+if TYPE_CHECKING:
+    from millstream.checkpoint.files import Files
+    from millstream.runtime.position import Position
+
+Sink = Callable[[Batch], None]
+
+
+@dataclass
+class Vertex:
+    """An operator in the graph, where its output goes, and what passed through it."""
+
+    node: PhysicalPlan
+    operator: Operator
+    consumers: list[tuple[Vertex, int]] = field(default_factory=list)
+    frontier: int = NEVER
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+    texts: list[int] = field(init=False)  # which of the columns of its output are text
+
+    def __post_init__(self) -> None:
+        self.texts = [place for place, type in enumerate(self.node.types) if is_text(type)]
+
+
+class Graph:
+    """The operators of a plan; what the root gives goes to the sink."""
+
+    checkpoint: Files | None = None  # where that is written which must outlast a crash
+
+    def __init__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> None:
+        self.context = context
+        self._sink = sink
+        self._begun = False
+        self._vertices: dict[int, Vertex] = {}
+        self.root = self._open(plan)
+        context.in_order = plan.pattern is Pattern.WEAKEST
+        self.sources: dict[str, list[Vertex]] = {}
+        for vertex in self.vertices:
+            if isinstance(vertex.node, Source):
+                self.sources.setdefault(vertex.node.stream, []).append(vertex)
+
+    def _open(self, node: PhysicalPlan) -> Vertex:
+        if id(node) not in self._vertices:
+            inputs = [self._open(child) for child in node.inputs]
+            vertex = Vertex(node, node.open(self.context))
+            for port, child in enumerate(inputs):
+                child.consumers.append((vertex, port))
+            self._vertices[id(node)] = vertex
+        return self._vertices[id(node)]
+
+    @property
+    def vertices(self) -> list[Vertex]:
+        """All operators, inputs before their consumers."""
+        return list(self._vertices.values())
+
+    def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
+        """Take a batch through an operator and all that follow from it."""
+        began = perf_counter()
+        given = vertex.operator.process(port, batch)
+        vertex.seconds += perf_counter() - began
+        vertex.batches += 1
+        vertex.rows_in += len(batch.start)
+        if len(given) == 1 and not (vertex.texts and vertex.consumers):
+            self._pass_on(vertex, given[0])
+        elif given:
+            self._give(vertex, given)
+        if not self._begun and self.context.has_begun:
+            self._begun = True
+            for other in self.vertices:
+                if given := other.operator.begin():
+                    self._give(other, given)
+
+    def _give(self, vertex: Vertex, given: Sequence[Batch]) -> None:
+        if vertex.texts and vertex.consumers:
+            given = [piece for batch in given for piece in pieces(batch, vertex.texts)]
+        *others, last = given
+        for out in others:  # only the last one says how far the output has come
+            self._pass_on(vertex, out.up_to(vertex.frontier))
+        self._pass_on(vertex, last)
+
+    def _pass_on(self, vertex: Vertex, batch: Batch) -> None:
+        length = len(batch.start)
+        if batch.frontier > vertex.frontier:
+            vertex.frontier = batch.frontier
+        elif not length:
+            return
+        vertex.rows_out += length
+        if vertex is self.root:
+            self._sink(batch)
+        for consumer, port in vertex.consumers:
+            self.push(consumer, batch, port)
+
+    def bring_to(self, frontier: int) -> None:
+        """Say that every source has come so far."""
+        for vertices in self.sources.values():
+            for vertex in vertices:
+                self.push(vertex, Batch.empty(vertex.node.types, frontier))
+
+    def foreseen(self) -> Batch:
+        """What would be given if nothing more came: by a copy, which is brought to its end."""
+        given = [Batch.empty(self.root.node.types, NEVER)]
+        plan, context = self.root.node, replace(self.context, sources=[])
+        copy = Graph(plan, context, lambda batch: given.append(batch.gathered()))
+        copy.restore(deepcopy(self.save()))  # whatever it shares with the operators must not change
+        copy.bring_to(INFINITY)
+        return merged(given)
+
+    # --- a round: whatever runs elsewhere than here has something to do -------------------------
+
+    def follow(self, position: Position) -> None:
+        """Keep the position of the query with the state; bring it to where that is."""
+
+    def resume(self) -> bool:
+        """Before the first round: give again what may not have been delivered, if something is."""
+        return False
+
+    def end_round(self) -> None:
+        """See to it that all that was pushed is answered."""
+
+    def delivered(self) -> None:
+        """The answers of the round are where they belong."""
+
+    def close(self) -> None:
+        """Nothing more will be pushed."""
+
+    def tallies(self) -> list[Tally]:
+        """What each operator has done and keeps, from the root down."""
+        return [
+            Tally(
+                type(vertex.node).__name__,
+                vertex.rows_in,
+                vertex.rows_out,
+                vertex.seconds,
+                vertex.operator.rows,
+                vertex.operator.nbytes,
+                vertex.frontier,
+            )
+            for vertex in self.walk()
+        ]
+
+    def save(self) -> State:
+        """How far each edge has come belongs to it: what is not news to a consumer is not passed
+        on, neither before nor after."""
+        return {
+            "operators": [vertex.operator.save() for vertex in self.vertices],
+            "frontiers": [vertex.frontier for vertex in self.vertices],
+            "begun": self._begun,
+        }
+
+    def restore(self, state: State) -> None:
+        vertices = zip(self.vertices, state["operators"], state["frontiers"], strict=True)
+        for vertex, own, frontier in vertices:
+            vertex.operator.restore(own)
+            vertex.frontier = frontier
+        self._begun = state["begun"]
+
+    def walk(self) -> Iterator[Vertex]:
+        """From the root down, each operator once."""
+        yield from reversed(self.vertices)

@@ -1,0 +1,315 @@
+"""Where live rows come from: a program that sends them, or an iterable that a thread reads."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import GeneratorType
+from typing import Any
+
+from millstream.checkpoint.spool import Spool
+from millstream.connectors.intake.moments import is_number, microseconds, remedy
+from millstream.connectors.intake.records import Checked
+from millstream.connectors.intake.rows import Unreadable, is_table, typed
+from millstream.logical.catalog import Stream
+from millstream.logical.instants import chronon
+from millstream.model.errors import DataError, QueryError, brief
+from millstream.model.time import TIMESTAMP_TIME
+from millstream.model.types import TIMESTAMP
+from millstream.runtime.graph import Graph
+from millstream.runtime.inbox import CAPACITY, Beat, End, Inbox, Inlet, SpooledInlet
+from millstream.runtime.inputs import Input, QueuedInput
+
+_END = object()
+
+# Larger batches are cut, so that queues stay short.
+SLICE_ROWS = 65_536
+SLICE_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """What a connector gives among its rows to say: none before this instant will follow."""
+
+    instant: object
+
+
+class Audience:
+    """The queues of the queries that read a stream now."""
+
+    def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
+        self.stream = stream
+        self.capacity = capacity
+        self._inlets: list[Inlet] = []  # replaced, never changed: others go through it
+        self._changing = threading.Lock()
+
+    def join(self, inlet: Inlet) -> None:
+        with self._changing:
+            self._inlets = [*self._inlets, inlet]
+
+    def leave(self, inlet: Inlet) -> None:
+        with self._changing:
+            self._inlets = [other for other in self._inlets if other is not inlet]
+
+    def __len__(self) -> int:
+        return sum(not inlet.closed for inlet in self._inlets)
+
+    def tell(self, entry: Checked | Beat | End) -> bool:
+        """Whether anyone took it."""
+        taken = [inlet.offer(entry) for inlet in self._inlets]
+        return any(taken)
+
+    def tell_rows(self, data: object) -> tuple[int, bool]:
+        """Hand on many rows: how many can be taken in, and whether anyone did."""
+        records, bad = typed(self.stream, data)
+        if len(records) <= SLICE_ROWS and records.nbytes <= SLICE_BYTES:
+            return len(records), self.tell(Checked(records, bad)) or not len(records) + len(bad)
+        taken = True
+        ordered = records.in_order()  # so that no part is late because of another
+        for part in ordered.parts(SLICE_ROWS, SLICE_BYTES):
+            taken = self.tell(Checked(part, bad)) and taken
+            bad = []
+        return len(records), taken
+
+    def tell_row(self, row: object) -> bool:
+        taken = [inlet.offer_row(row) for inlet in self._inlets]
+        return any(taken)
+
+    def tell_beat(self, instant: object) -> bool:
+        return self.tell(Beat(promised(instant, self.stream)))
+
+
+def promised(instant: object, stream: Stream) -> int:
+    """The chronon of a heartbeat. On TIMESTAMP time a number counts what it counts in the stream's
+    rows."""
+    if is_number(instant) and stream.domain == TIMESTAMP_TIME:
+        if stream.unit is None:
+            raise QueryError(
+                f"{instant!r} is not an instant of TIMESTAMP time",
+                help=remedy(TIMESTAMP, is_time=bool(stream.time)),
+            )
+        return microseconds(instant, stream.unit)
+    return chronon(instant, stream.domain)
+
+
+class Feed:
+    """A stream that a program pushes. Every running query that reads it gets what is sent from
+    its start on; what is sent while none runs is gone. When `send` returns, the rows are in the
+    checkpoint of each query that has one."""
+
+    def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
+        if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
+            raise DataError(f"the capacity is a number of rows, at least 1, not {capacity!r}")
+        self._audience = Audience(stream, capacity)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._audience.stream.name
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __repr__(self) -> str:
+        return f"<Feed {self.name}{' (closed)' if self._closed else ''}>"
+
+    def send(self, data: object) -> int:
+        """Push rows: a mapping or an iterable of rows, an Arrow table, a pandas or Polars frame.
+
+        Waits while the queue of a query is full. Gives how many rows could be taken in; the others
+        go to the error outputs of the queries.
+        """
+        self._check_open()
+        count, _ = self._audience.tell_rows(data)
+        return count
+
+    def heartbeat(self, instant: object) -> None:
+        """Promise that no row before this instant will follow."""
+        self._check_open()
+        self._audience.tell_beat(instant)
+
+    def close(self) -> None:
+        """End the stream: the queries that read it come to their end."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._audience.tell(End())
+
+    def __enter__(self) -> Feed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise QueryError(f'the feed of stream "{self.name}" is closed')
+
+    # --- for queries -----------------------------------------------------------------------------
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        inlet = _spooled(stream, graph, inbox, self._audience.capacity)
+        return QueuedInput(graph.sources[stream.name], self, inlet)
+
+    def attach(self, inlet: Inlet, received: int) -> int:
+        known = inlet.recover(received)
+        with self._lock:
+            if self._closed:
+                inlet.offer(End())
+            else:
+                self._audience.join(inlet)
+        return known
+
+    def detach(self, inlet: Inlet) -> None:
+        self._audience.leave(inlet)
+
+
+class Reader:
+    """An iterable read by a thread for the queries that want its rows.
+
+    The iterable is opened by the thread. It may block: the thread then sleeps in it, and ends at
+    the next item if nobody wants it any more. `shared`: a later query goes on where the last one
+    left off; otherwise the iterable is closed when its query ends. `replays`: opened again, it
+    gives the same rows in the same order. `for_now`: after its end more may come another time.
+    `bounded`: all its rows are there, however long they take to come.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        open: Callable[[], object],
+        decode: Callable[[Any], Any] | None = None,
+        *,
+        shared: bool = False,
+        replays: bool = True,
+        for_now: bool = False,
+        bounded: bool = False,
+    ) -> None:
+        self._audience = Audience(stream)
+        self.bounded = bounded
+        self._open = open
+        self._decode = decode
+        self.shared = shared
+        self.replays = replays and not shared
+        self._for_now = for_now
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._items: Iterator[Any] | None = None
+        self._pending: list[Any] = []  # an item that came when nobody listened
+        self._end: End | None = None
+
+    @property
+    def begun(self) -> bool:
+        return self._items is not None or self._thread is not None
+
+    def all_items(self) -> Any:
+        """All that there is, read here and now; data that is no iterable as it is."""
+        if self.begun:
+            name = self._audience.stream.name
+            raise QueryError(f'stream "{name}" is an iterator that a running query has read from')
+        data = self._open()
+        if self._decode is not None:
+            data = [self._decode(item) for item in items_of(data)]
+        if is_table(data) or not isinstance(data, Iterable):
+            return data
+        return [item for item in data if not isinstance(item, Heartbeat)]
+
+    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        inlet = Inlet(stream, inbox) if self.replays else _spooled(stream, graph, inbox)
+        return QueuedInput(graph.sources[stream.name], self, inlet)
+
+    def attach(self, inlet: Inlet, received: int) -> int:
+        known = inlet.recover(received)
+        with self._lock:
+            if self._end is not None:
+                inlet.offer(self._end)
+                return known
+            self._audience.join(inlet)
+            if self._thread is None:
+                name = f"millstream source {self._audience.stream.name}"
+                self._thread = threading.Thread(target=self._read, name=name, daemon=True)
+                self._thread.start()
+        return known
+
+    def detach(self, inlet: Inlet) -> None:
+        """Where a source that blocks can be closed from outside, that wakes it."""
+        self._audience.leave(inlet)
+        if not self.shared and not isinstance(self._items, GeneratorType):
+            self._close()
+
+    def join(self, timeout: float) -> None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def _close(self) -> None:
+        close = getattr(self._items, "close", None)
+        if close is not None:
+            with contextlib.suppress(Exception):  # how it ends is its own affair
+                close()
+
+    def _read(self) -> None:
+        end = End(for_now=self._for_now)
+        try:
+            if self._items is None:
+                self._items = items_of(self._open())
+            while (item := self._next_item()) is not _END:
+                while not self._pass_on(item):
+                    if not self._is_wanted(item):
+                        return
+        except Exception as error:  # whatever a source raises ends the queries that read it
+            end = End(error)
+        with self._lock:
+            self._end, self._thread = end, None
+            self._audience.tell(end)
+
+    def _next_item(self) -> Any:
+        assert self._items is not None
+        return self._pending.pop() if self._pending else next(self._items, _END)
+
+    def _is_wanted(self, item: Any) -> bool:
+        """Whether someone came who wants an item that nobody took; if not, this is the end, and
+        the item is kept for whoever comes next."""
+        with self._lock:
+            if len(self._audience):
+                return True
+            self._pending.append(item)
+            self._thread = None
+        if not self.shared:
+            self._close()
+        return False
+
+    def _pass_on(self, item: Any) -> bool:
+        if isinstance(item, Heartbeat):
+            return self._audience.tell_beat(item.instant)
+        if isinstance(item, Checked):
+            return self._audience.tell(item)
+        if self._decode is not None:
+            try:
+                item = self._decode(item)
+            except Exception as error:
+                item = Unreadable(f"{brief(item)} cannot be decoded: {error}")
+        if is_table(item):
+            _, taken = self._audience.tell_rows(item)
+            return taken
+        return self._audience.tell_row(item)
+
+
+def _spooled(stream: Stream, graph: Graph, inbox: Inbox, capacity: int = CAPACITY) -> Inlet:
+    """A queue for rows that do not come again: with a checkpoint they are kept there."""
+    if graph.checkpoint is None:
+        return Inlet(stream, inbox, capacity)
+    return SpooledInlet(stream, inbox, capacity, Spool(graph.checkpoint, stream.name))
+
+
+def items_of(data: object) -> Iterator[Any]:
+    """What a connector gave, item by item; a table is one item."""
+    if is_table(data):
+        return iter([data])
+    if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
+        raise TypeError(f"it gives {type(data).__name__}, which is no iterable of rows or batches")
+    return iter(data)

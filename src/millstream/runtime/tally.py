@@ -1,0 +1,53 @@
+"""What an operator has done, and what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from millstream.model.time import INFINITY
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Of one operator, or of all its shards together."""
+
+    name: str
+    rows_in: int
+    rows_out: int
+    seconds: float
+    state_rows: int
+    state_bytes: int
+    frontier: int
+
+    def since(self, before: Tally) -> Tally:
+        """What was done since then; what is kept is kept now."""
+        return replace(
+            self,
+            rows_in=self.rows_in - before.rows_in,
+            rows_out=self.rows_out - before.rows_out,
+            seconds=self.seconds - before.seconds,
+        )
+
+    def after(self, before: Tally) -> Tally:
+        """What was done then and since then."""
+        return replace(
+            self,
+            rows_in=self.rows_in + before.rows_in,
+            rows_out=self.rows_out + before.rows_out,
+            seconds=self.seconds + before.seconds,
+        )
+
+
+def together(tallies: Iterable[Tally]) -> Tally:
+    """Of shards that work side by side; at least one."""
+    found = list(tallies)
+    return Tally(
+        found[0].name,
+        sum(tally.rows_in for tally in found),
+        sum(tally.rows_out for tally in found),
+        sum(tally.seconds for tally in found),
+        sum(tally.state_rows for tally in found),
+        sum(tally.state_bytes for tally in found),
+        min((tally.frontier for tally in found), default=INFINITY),
+    )
