@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 import millstream as ms
-from millstream.connectors.intake.records import Records
 from millstream.model.arrays import single
+from millstream.model.records import Records
 from millstream.optimizer.choice import Choices, choose
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, PhysicalPlan

@@ -22,9 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 import millstream as ms
-from millstream.connectors.intake.records import Records, records_of
+from millstream.connectors.intake.checking import records_of
 from millstream.logical.catalog import Stream
 from millstream.model.names import Name
+from millstream.model.records import Records
 from millstream.optimizer.cost import Estimates, estimate, known_constants
 from millstream.optimizer.sampling import sampled, span_of
 from millstream.optimizer.statistics import Statistics

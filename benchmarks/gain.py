@@ -23,10 +23,11 @@ import pyarrow as pa
 
 import millstream as ms
 from benchmarks.estimates import SECOND, SLICE, pushed, queries_of
-from millstream.connectors.intake.records import Records, records_of
+from millstream.connectors.intake.checking import records_of
 from millstream.logical.catalog import Stream
 from millstream.logical.plan import Plan
 from millstream.model.names import Name
+from millstream.model.records import Records
 from millstream.optimizer.alternatives import alternatives
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import estimate, known_constants

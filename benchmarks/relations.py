@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import millstream as ms
-from millstream.connectors.intake.records import Records
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.operator import Context
 from millstream.runtime.bounded import source_batch

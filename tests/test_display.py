@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from millstream.api.display import rows_of, table_html, text_lines, text_of
+from millstream.model.display import rows_of, table_html, text_lines, text_of
 
 BIDS = [{"t": 1, "item": "vase", "price": 5}, {"t": 3, "item": "<b>", "price": 12}]
 

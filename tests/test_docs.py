@@ -16,7 +16,7 @@ from docs.player import Player
 from docs.tables import answer, lines_of
 from millstream.logical import aggregates
 from millstream.logical.functions import registry as functions
-from millstream.runtime.metrics import OperatorMetrics, Progress, SourceMetrics
+from millstream.model.metrics import OperatorMetrics, Progress, SourceMetrics
 
 # What runs on Spark too, or at all, shares the process that has it.
 ENGINES = {

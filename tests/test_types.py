@@ -29,6 +29,7 @@ from millstream.model.types import (
     decimal_type,
 )
 from millstream.model.values import NAN, canonical, order_key, round_real, to_arrow, to_plain
+from millstream.sql.type_syntax import from_sql
 
 ATOMS = [BOOLEAN, INT, BIGINT, REAL, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, INTERVAL]
 WORDS = st.one_of(
@@ -61,7 +62,7 @@ def parse(text: str) -> exp.DataType:
 
 @given(ANY_TYPE)
 def test_names_are_read_back(type: pa.DataType) -> None:
-    assert types.from_sql(parse(types.sql_name(type))) == type
+    assert from_sql(parse(types.sql_name(type))) == type
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_name(type: pa.DataType, name: str) -> None:
     ],
 )
 def test_other_spellings(text: str, type: pa.DataType) -> None:
-    assert types.from_sql(parse(text)) == type
+    assert from_sql(parse(text)) == type
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_other_spellings(text: str, type: pa.DataType) -> None:
 )
 def test_unsupported_type(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
-        types.from_sql(parse(text))
+        from_sql(parse(text))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 import millstream as ms
 from benchmarks.workloads import INFINITY, Workload
-from millstream.connectors.intake.records import Records
 from millstream.model.arrays import single
+from millstream.model.records import Records
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context
 from millstream.runtime import answers, bounded

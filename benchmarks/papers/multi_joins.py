@@ -24,10 +24,10 @@ import pyarrow as pa
 from benchmarks.papers.charts import Chart
 from benchmarks.papers.join_queries import TABLE_5, TABLE_6, TABLE_7, one_column
 from benchmarks.papers.numbers import Findings, Number
-from millstream.connectors.intake.records import Records
 from millstream.logical.plan import Field
 from millstream.model import types
 from millstream.model.arrays import int64
+from millstream.model.records import Records
 from millstream.optimizer.join_graph import JoinGraph
 from millstream.optimizer.multi_way_orders import MultiWay, Orders
 from millstream.optimizer.multi_way_search import best_orders

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from millstream.api.session import Session
     from millstream.api.tables import TableHandle
     from millstream.api.views import View
+    from millstream.connectors.contracts import Heartbeat
+    from millstream.connectors.registry import named_sink as sink
     from millstream.runtime.running import Running
-    from millstream.runtime.sinks import named_sink as sink
-    from millstream.runtime.sources import Feed, Heartbeat
+    from millstream.runtime.sources import Feed
 
 __version__ = "0.1.0"
 
@@ -58,7 +59,7 @@ _LAZY = {
     "Session": ("millstream.api.session", "Session"),
     "TableHandle": ("millstream.api.tables", "TableHandle"),
     "View": ("millstream.api.views", "View"),
-    "sink": ("millstream.runtime.sinks", "named_sink"),
+    "sink": ("millstream.connectors.registry", "named_sink"),
 }
 
 

@@ -11,8 +11,8 @@ import pytest
 from benchmarks.papers import golab_ozsu, kraemer
 
 import millstream as ms
+from millstream.connectors import nexmark
 from millstream.connectors.nexmark import generate
-from millstream.connectors.registry import BUILT_IN
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
@@ -87,7 +87,7 @@ def test_early_retractions_of_query_3(links: dict[str, pa.Table]) -> None:
 @pytest.mark.parametrize("query", [*kraemer.QUERIES, "Q5 grouped first"])
 def test_queries_of_kraemer_are_understood(query: str) -> None:
     session = ms.Session()
-    session.source("nexmark", BUILT_IN["nexmark"])
+    session.source("nexmark", nexmark.connect)
     session.sql(kraemer.declarations())
     assert session.sql(kraemer.QUERIES.get(query, kraemer.Q5_GROUPED_FIRST)).explain()
 

@@ -16,15 +16,15 @@ import pytest
 import millstream as ms
 from fragments.fragment_agreement import MemoryFiles
 from millstream.checkpoint.files import CheckpointError
-from millstream.connectors.intake.records import Records
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.pipeline import InProcess, Pipeline
 from millstream.fragments.progress import Advance, Step
 from millstream.fragments.tasks import LeafInput
 from millstream.fragments.work import Work
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Plan
 from millstream.logical.reference import Reference
+from millstream.model.elements import Element, normal_form
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.optimizer.choice import choose
 from millstream.physical.batch import NEVER

@@ -18,7 +18,7 @@ import pytest
 import millstream as ms
 from checkpoint import killed_query
 from effort import kills
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 from millstream.model.errors import QueryError
 
 KILLS = kills(5)

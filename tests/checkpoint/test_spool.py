@@ -28,7 +28,7 @@ from fragments.fragment_agreement import MemoryFiles
 from local.live import SOON, Seen
 from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.spool import Spool
-from millstream.connectors.intake.records import BadRow, Checked, Records
+from millstream.model.records import BadRow, Checked, Records
 
 KILLS = kills(2)
 AT_MOST = 120  # seconds for a program to do something

@@ -12,7 +12,6 @@ import pytest
 
 import millstream as ms
 from millstream.connectors import nexmark
-from millstream.connectors.registry import BUILT_IN
 from millstream.logical.instants import chronon
 from millstream.model.errors import DataError
 from millstream.model.time import TIMESTAMP_TIME
@@ -174,7 +173,7 @@ BID = "CREATE STREAM Bid (itemID INT, bid_price REAL, timestamp TIMESTAMP) SOURC
 
 def session_with_bids(source: str) -> ms.Session:
     session = ms.Session()
-    session.source("nexmark", BUILT_IN["nexmark"])
+    session.source("nexmark", nexmark.connect)
     session.sql(f"{BID} {source} ORDERED BY timestamp")
     return session
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 
 import millstream as ms
-from millstream.api.display import text_of
 from millstream.logical.expressions import AggregateCall, Call
+from millstream.model.display import text_of
 from millstream.model.errors import MillstreamWarning
 
 #: Over which rows a table is, by the name of its first column.

@@ -25,7 +25,6 @@ from local.schedule_agreement import (
     has_signed,
 )
 from local.schedules import Arrival, Restart, schedule
-from millstream.connectors.intake.records import Records
 from millstream.fragments import keeping
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.keeping import Keeper, Order
@@ -36,10 +35,11 @@ from millstream.fragments.progress import Advance, Step
 from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
-from millstream.logical.elements import Element
 from millstream.logical.plan import Lifetime, Plan, Source
 from millstream.logical.text import plan_text
+from millstream.model.elements import Element
 from millstream.model.errors import QueryError
+from millstream.model.records import Records
 from millstream.physical.batch import NEVER
 from millstream.physical.operator import PhysicalPlan, plain_rows
 from oracle.random_streams import Tape

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.elements import Element
 from millstream.logical.expressions import AggregateCall, Call, Column, Expression, Literal
 from millstream.logical.plan import (
     Aggregate,
@@ -46,6 +45,7 @@ from millstream.logical.plan import (
     rename,
 )
 from millstream.model import types
+from millstream.model.elements import Element
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.model.values import NAN
 from oracle.random_streams import Tape

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from local.schedules import Arrival, Restart, schedule
-from millstream.logical.elements import Element, Row, normal_form
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.plan import Join, Lifetime, Plan, Source, expressions
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
+from millstream.model.elements import Element, Row, normal_form
 from millstream.model.errors import QueryError
 from millstream.model.long_texts import ordinary_type
 from millstream.model.time import INFINITY

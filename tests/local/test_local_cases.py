@@ -10,8 +10,8 @@ from local.random_plans import BIGINT, source
 from local.schedule_agreement import Expected, Feed, Running, Trial
 from local.schedules import Arrival
 from millstream.logical.catalog import Catalog, Stream
-from millstream.logical.elements import Element
 from millstream.logical.plan import Field, Plan
+from millstream.model.elements import Element
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.sql.plan_text import parse_plan

@@ -17,7 +17,6 @@ from effort import examples
 from local.random_plans import PAIR, source
 from local.schedule_agreement import Feed, Outcome, Running
 from local.schedules import Arrival
-from millstream.logical.elements import Element
 from millstream.logical.expressions import AggregateCall, Call, Expression
 from millstream.logical.plan import (
     Aggregate,
@@ -43,6 +42,7 @@ from millstream.logical.plan import (
     rename,
 )
 from millstream.model import types
+from millstream.model.elements import Element
 from millstream.model.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.state.keys import KeySpace

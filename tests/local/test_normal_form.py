@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream.logical import elements
-from millstream.logical.elements import Element
+from millstream.model import elements
+from millstream.model.elements import Element
 from millstream.model.time import INFINITY
 from millstream.model.values import to_plain
 from millstream.physical.batch import Batch, merged

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
+from millstream.connectors.intake.checking import checked_records
 from millstream.connectors.intake.data import table_of
 from millstream.connectors.intake.plain_rows import PlainRows
-from millstream.connectors.intake.records import Records, checked_records
 from millstream.connectors.intake.rows import typed, typed_rows
 from millstream.logical.catalog import Stream
+from millstream.model.records import Records
 from millstream.runtime.held import HeldRows
 
 COLUMNS = {

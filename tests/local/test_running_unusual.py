@@ -13,7 +13,7 @@ import pytest
 
 import millstream as ms
 from local.live import SOON, Seen, live_session
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.logical.elements import Element, Row, elements_of, normal_form, row_key
+from millstream.model.elements import Element, Row, elements_of, normal_form, row_key
 from millstream.model.time import INFINITY
 from millstream.model.values import NAN
 from papers.cases import snapshot

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from millstream.logical.catalog import Catalog, Stream
-from millstream.logical.elements import Element
 from millstream.logical.plan import Field, Plan
 from millstream.logical.reference import Reference
+from millstream.model.elements import Element
 from millstream.model.errors import QueryError
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.sql.plan_text import parse_plan

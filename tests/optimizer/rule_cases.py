@@ -16,10 +16,10 @@ from textwrap import indent
 import pyarrow as pa
 
 import millstream as ms
-from millstream.logical.elements import Element, Row
 from millstream.logical.plan import Plan, Source
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
+from millstream.model.elements import Element, Row
 from millstream.sql.plan_text import parse_plan
 
 FOLDER = Path(__file__).parent / "rules"

@@ -8,9 +8,9 @@ import pytest
 
 import millstream as ms
 from millstream.logical import plan as logical
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Plan
 from millstream.logical.reference import Reference
+from millstream.model.elements import Element, normal_form
 from millstream.optimizer.choice import choose
 from millstream.optimizer.cost import Constants, estimate
 from millstream.optimizer.join_orders.by_cost import MOST, joins_of_many, reorder_joins

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 from millstream.logical import plan as logical
-from millstream.logical.elements import normal_form
 from millstream.logical.expressions import Call, Expression, Literal
 from millstream.logical.plan import JoinKind, Lifetime, Plan
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
 from millstream.model import types
+from millstream.model.elements import normal_form
 from millstream.model.time import RAW_TIME
 from millstream.optimizer.join_orders.costs import PerElement
 from millstream.optimizer.join_orders.inner_joins import InnerJoins, inner_joins

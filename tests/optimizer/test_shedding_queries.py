@@ -11,10 +11,10 @@ import pytest
 import millstream as ms
 from millstream.api.load import shares_kept
 from millstream.logical import plan as logical
-from millstream.logical.elements import Element
 from millstream.logical.evaluate import evaluator
 from millstream.logical.plan import Field
 from millstream.logical.reference import Reference
+from millstream.model.elements import Element
 from millstream.model.errors import QueryError
 from millstream.model.time import RAW_TIME
 from millstream.model.types import BIGINT

@@ -9,6 +9,7 @@ import pytest
 
 import millstream as ms
 from millstream.api.load import shares_kept
+from millstream.api.spark_calibration import Observation, fitted, processor_time
 from millstream.fragments.cutting import placing
 from millstream.optimizer.cost.work import (
     SPARK,
@@ -18,7 +19,6 @@ from millstream.optimizer.cost.work import (
     known_constants,
 )
 from millstream.spark import calibration
-from millstream.spark.calibration import Observation, fitted, processor_time
 
 JOIN = """SELECT A.v, B.v AS w FROM A WINDOW(RANGE 1 SECOND), B WINDOW(RANGE 1 SECOND)
 WHERE A.k = B.k AND A.v < B.v"""

@@ -8,6 +8,7 @@ import math
 import pytest
 
 import millstream as ms
+from millstream.model.metrics import Metrics, SourceMetrics
 from millstream.model.time import TIMESTAMP_TIME
 from millstream.optimizer.sampling import in_the_long_run, measured
 from millstream.optimizer.statistics import (
@@ -17,7 +18,6 @@ from millstream.optimizer.statistics import (
     Statistics,
     StreamStatistics,
 )
-from millstream.runtime.metrics import Metrics, SourceMetrics
 
 
 def known(session: ms.Session, sql: str) -> Statistics:

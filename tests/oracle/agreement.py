@@ -13,7 +13,7 @@ from sqlglot import exp
 
 import millstream as ms
 from millstream.logical.text import plan_text
-from millstream.sql import clauses as syntax
+from millstream.model.durations import Duration
 from millstream.sql.parser import parse
 from millstream.sql.plan_text import parse_plan
 from millstream.sql.statements import clauses_of
@@ -119,7 +119,7 @@ def _durations(tree: exp.Expression, judged: JudgedQuery) -> set[int]:
             parts += [clauses.window.size, clauses.window.slide]
         if clauses.granularity is not None:
             parts.append(clauses.granularity.finest)
-        found |= {duration(part) for part in parts if isinstance(part, syntax.Duration)}
+        found |= {duration(part) for part in parts if isinstance(part, Duration)}
         if isinstance(node, exp.Table) and node.name.lower() in judged.judge.derived:
             found |= _durations(judged.judge.derived[node.name.lower()], judged)
     return found

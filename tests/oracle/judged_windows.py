@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from millstream.model.durations import Duration
 from millstream.sql import clauses as syntax
 from oracle.judged_streams import JudgedStream
 
@@ -168,9 +169,9 @@ def count_window_sql(arrived: str, columns: str, window: syntax.Window, order: s
 def time_window(window: syntax.Window | None, granule: int = 1) -> tuple[int | None, int]:
     """Size (None for UNBOUNDED) and slide in chronons."""
     assert window is not None
-    slide = duration(window.slide) if isinstance(window.slide, syntax.Duration) else granule
+    slide = duration(window.slide) if isinstance(window.slide, Duration) else granule
     match window.size:
-        case syntax.Duration():
+        case Duration():
             return duration(window.size), slide
         case syntax.Now():
             return granule, slide
@@ -179,7 +180,7 @@ def time_window(window: syntax.Window | None, granule: int = 1) -> tuple[int | N
     raise AssertionError(window)
 
 
-def duration(given: syntax.Duration) -> int:
+def duration(given: Duration) -> int:
     length = given.amount * (1 if given.unit is None else _MICROSECONDS[given.unit])
     assert length.denominator == 1
     return int(length)

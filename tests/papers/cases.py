@@ -18,15 +18,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream.logical.catalog import Catalog, Stream
-from millstream.logical.elements import Element, Row, Snapshot, normal_form, row_key
 from millstream.logical.plan import Field, Plan, Schema
 from millstream.logical.reference import Reference
 from millstream.model import types
+from millstream.model.elements import Element, Row, Snapshot, normal_form, row_key
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.sql.binder import bind_query
 from millstream.sql.parser import parse
 from millstream.sql.plan_text import parse_plan
 from millstream.sql.statements import Select
+from millstream.sql.type_syntax import from_sql
 
 Inputs: TypeAlias = Mapping[str, list[Element]]
 Engine: TypeAlias = Callable[[Plan, Inputs], Iterable[Element]]
@@ -261,7 +262,7 @@ def _read_stream(heading: str, block: _Block) -> InputStream:
     columns = []
     for part in rest.removesuffix(")").split(","):
         column, type_name = part.split()
-        columns.append(Field(column, types.from_sql(exp.DataType.build(type_name, "spark"))))
+        columns.append(Field(column, from_sql(exp.DataType.build(type_name, "spark"))))
     return InputStream(name, tuple(columns), tuple(block.body.splitlines()))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from millstream.connectors.intake.records import Records
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Plan, Schema, Source
+from millstream.model.elements import Element, normal_form
+from millstream.model.records import Records
 from millstream.model.values import to_arrow
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import Batch

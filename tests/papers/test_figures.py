@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from millstream.logical.elements import Element
+from millstream.model.elements import Element
 from millstream.model.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import Batch

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from effort import examples
 from millstream.logical.aggregates import lookup
-from millstream.logical.elements import Row, row_key
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall, Column, Literal
 from millstream.logical.functions import EvaluationError, Signature
+from millstream.model.elements import Row, row_key
 from millstream.model.types import (
     BIGINT,
     BINARY,

@@ -11,8 +11,8 @@ from random import Random
 
 import numpy as np
 
-from millstream.logical.elements import Element
 from millstream.logical.plan import Schema
+from millstream.model.elements import Element
 from millstream.model.time import INFINITY
 from millstream.model.values import to_arrow
 from millstream.physical.batch import NEVER, Batch

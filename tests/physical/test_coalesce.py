@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.plan import Field
 from millstream.model import types
+from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.coalesce import Coalesce

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from millstream.logical import plan as logical
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Call, Column, Expression, Literal
 from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
 from millstream.logical.reference import Reference
 from millstream.model import types
+from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.optimizer.conditions import join_keys
 from millstream.physical.batch import NEVER, Batch

@@ -9,11 +9,11 @@ from random import Random
 import pytest
 
 from millstream.logical import plan as logical
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Call, Column, Expression, Literal
 from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
 from millstream.logical.reference import Reference
 from millstream.model import types
+from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.optimizer.choice import choose
 from millstream.optimizer.multi_way import multi_way

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
 from millstream.physical.events.netting import netted

@@ -14,11 +14,11 @@ import pytest
 
 import millstream as ms
 from millstream.logical import plan as logical
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Call, Expression
 from millstream.logical.plan import Field, JoinKind, Lifetime, Schema
 from millstream.logical.reference import Reference
 from millstream.model import types
+from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Pattern

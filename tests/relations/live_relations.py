@@ -16,7 +16,7 @@ from random_relations import SNAPSHOTS, Change, RelationCase
 
 import millstream as ms
 from millstream.api.tables import TableHandle
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 from oracle.random_streams import Tape
 
 SOON = 60.0

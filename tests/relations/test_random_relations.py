@@ -18,7 +18,7 @@ from random_relations import RelationCase
 from effort import examples
 from fragments.fragment_agreement import check
 from local.schedule_agreement import Expected, Trial
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 from oracle.random_streams import Tape
 
 SETTINGS = settings(max_examples=examples(60))

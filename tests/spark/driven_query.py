@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import millstream as ms
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 from millstream.runtime import worker
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import millstream as ms
-from millstream.connectors.intake.records import checked_records
+from millstream.connectors.intake.checking import checked_records
 from millstream.logical.catalog import Stream
-from millstream.logical.elements import Element, normal_form
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Filter
 from millstream.logical.text import expression_text
+from millstream.model.elements import Element, normal_form
 from millstream.model.values import canonical, to_plain
 from millstream.spark.native import native_conjuncts, spark_sql
 from millstream.spark.native_intake import fault

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 
 import millstream as ms
 from effort import WANTED, examples
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS, JudgedStream
 from oracle.query_generator import cases

@@ -12,10 +12,10 @@ import pyarrow.dataset
 import pytest
 
 import millstream as ms
+from millstream.connectors.contracts import GivenBatch, SinkContext
 from millstream.connectors.sinks.folder import local_path
 from millstream.connectors.sinks.spark_format import SparkFormat, with_value
 from millstream.connectors.sinks.spark_table import Table
-from millstream.runtime.sinks import GivenBatch, SinkContext
 from millstream.spark.starting import local_spark
 
 pytestmark = pytest.mark.xdist_group("spark")

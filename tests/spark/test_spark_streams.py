@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import millstream as ms
-from millstream.logical.elements import Element, normal_form
+from millstream.model.elements import Element, normal_form
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -7,19 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from millstream.model.durations import Duration, parse_duration
 from millstream.model.errors import ParseError
 from millstream.model.names import Name, QualifiedName
-from millstream.sql.clauses import (
-    ClauseReader,
-    Clauses,
-    Count,
-    Duration,
-    Granularity,
-    Now,
-    Unbounded,
-    Window,
-    parse_duration,
-)
+from millstream.sql.clauses import ClauseReader, Clauses, Count, Granularity, Now, Unbounded, Window
 from millstream.sql.tokens import Cursor, tokenize
 
 

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
+from millstream.model.durations import Duration
 from millstream.model.errors import ParseError
 from millstream.model.names import Name
-from millstream.sql.clauses import Clauses, Count, Duration, Granularity, Now, Unbounded, Window
+from millstream.sql.clauses import Clauses, Count, Granularity, Now, Unbounded, Window
 from millstream.sql.parser import parse
 from millstream.sql.statements import (
     ColumnDefinition,

@@ -11,12 +11,12 @@ from bids import COLUMNS, bids
 
 import millstream as ms
 from millstream.checkpoint.files import LocalFiles
+from millstream.connectors.contracts import GivenBatch
 from millstream.logical.plan import Field
 from millstream.model.time import RAW_TIME
 from millstream.relations import standing as standing_module
 from millstream.relations.standing import Standing, reading
 from millstream.relations.view_files import ViewFiles
-from millstream.runtime.sinks import GivenBatch
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.connectors.intake.records import Records
+from millstream.model.records import Records
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost.estimate import FORMULAS, Estimates, estimate
 from millstream.optimizer.cost.work import BATCHES, PRIMITIVES, Constants, Primitive

@@ -23,7 +23,6 @@ from millstream.model.errors import (
     render,
 )
 from millstream.model.names import Name
-from millstream.runtime.sinks import check_connector
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
 from millstream.sql.declarations import declared_stream, declared_table
@@ -131,7 +130,8 @@ class Execution:
         if isinstance(statement, syntax.Select) and is_pull(statement.query, self._catalog):
             return pull_query(self._session, statement, self._parameters)
         if isinstance(statement, syntax.InsertInto):
-            check_connector(statement.sink, self._session.engine == "spark")
+            spark = self._session.engine == "spark"
+            self._session.connectors.check_target(statement.sink, spark)
         bound = bind_query(statement.query, self._catalog, self._parameters, self._session.strict)
         self._warn(bound.warnings)
         plan = with_time(bound.plan, self._session._origins.times_named(bound.plan))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from millstream.api.views import View, kept, view_of
-from millstream.connectors.intake.records import Records
 from millstream.logical.catalog import DerivedStream, Table
 from millstream.model.errors import MillstreamWarning, QueryError
 from millstream.model.names import Name
+from millstream.model.records import Records
 from millstream.relations.tables import HeldTable
 from millstream.sql import statements as syntax
 from millstream.sql.binder import Bound, bind_query

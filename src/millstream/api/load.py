@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.api.origins import sources_of
+from millstream.logical.plan import sources_of
 from millstream.model.errors import OverloadWarning, QueryError, listed, warn_caller
 from millstream.optimizer.cost import Estimates, estimate, known_constants
 from millstream.optimizer.shedding.queries import Demand, demand, selectivities, with_drops

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 from millstream.connectors.intake.data import is_spark_frame
-from millstream.connectors.intake.records import Records
 from millstream.connectors.intake.rows import all_records
-from millstream.connectors.registry import BUILT_IN, SOURCES
 from millstream.logical.catalog import Stream, Table
-from millstream.logical.plan import Lifetime, Plan, Source, beginners
-from millstream.model.errors import DataError, MillstreamError, QueryError, did_you_mean
+from millstream.logical.plan import Lifetime, Plan, beginners, sources_of
+from millstream.model.errors import DataError, MillstreamError, QueryError
 from millstream.model.names import Name
+from millstream.model.records import Records
 from millstream.model.time import ANY_TIME, TIMESTAMP_TIME, TimeDomain
 from millstream.relations.tables import HeldTable
 from millstream.runtime.bounded import BATCH_ROWS
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from millstream.runtime.inputs import Origin
     from millstream.spark.leaves import SparkRows
 
-Connect = Callable[..., Any]
 Held: TypeAlias = "Records | Feed | Reader | HeldTable | DataFrame"
 
 
@@ -37,9 +34,6 @@ class Origins:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._held: dict[str, Held] = {}
-        self._connectors: dict[str, tuple[Connect, Callable[[Any], Any] | None, bool]] = {
-            name: (connect, None, True) for name, connect in BUILT_IN.items()
-        }
 
     def hold(self, stream: str, held: Held) -> None:
         """The rows of a stream, or who brings them."""
@@ -49,11 +43,6 @@ class Origins:
         held = self._held.pop(stream, None)
         if isinstance(held, Feed):
             held.close()
-
-    def add_connector(
-        self, name: str, connect: Connect, decode: Callable[[Any], Any] | None, replays: bool
-    ) -> None:
-        self._connectors[name.lower()] = connect, decode, replays
 
     def table(self, name: Name) -> HeldTable:
         held = self._held[self._session.catalog.stream(name).name]
@@ -84,11 +73,10 @@ class Origins:
             stream = self.stream(name)
             if stream.connector is None or self._held.get(name) is not None:
                 continue
-            connector = stream.connector.name.text.lower()
-            if connector not in {**self._connectors, **SOURCES} and not self.is_read_by_spark(
-                stream
-            ):
-                raise self._unknown_connector(stream)
+            connectors = self._session.connectors
+            known = connectors.has_source(stream.connector.name.text)
+            if not known and not self.is_read_by_spark(stream):
+                raise connectors.unknown_source(stream)
 
     # --- all that there is -----------------------------------------------------------------------
 
@@ -207,29 +195,8 @@ class Origins:
 
         name = stream.connector.name.text.lower()
         prefers = name in PREFERRED and stream.unit is None  # Spark takes no numbers for times
-        return name not in self._connectors and (prefers or name not in SOURCES)
+        connectors = self._session.connectors
+        return not connectors.is_registered(name) and (prefers or not connectors.has_source(name))
 
     def _connected(self, stream: Stream, available_now: bool) -> Reader:
-        assert stream.connector is not None
-        connector = stream.connector.name.text
-        found = self._connectors.get(connector.lower())
-        if found is None and connector.lower() in SOURCES:
-            return SOURCES[connector.lower()](stream, available_now)
-        if found is None:
-            raise self._unknown_connector(stream)
-        connect, decode, replays = found
-        call = partial(connect, *stream.connector.values, **dict(stream.connector.options))
-        return Reader(stream, call, decode, replays=replays)
-
-    def _unknown_connector(self, stream: Stream) -> QueryError:
-        assert stream.connector is not None
-        connector = stream.connector.name.text
-        return QueryError(
-            f'stream "{stream.name}" cannot be read: connector "{connector}" does not exist',
-            help=did_you_mean(connector, [*self._connectors, *SOURCES])
-            or "register it with session.source(name, connect, decode)",
-        )
-
-
-def sources_of(plan: Plan) -> list[str]:
-    return sorted({node.stream for node in plan.walk() if isinstance(node, Source)})
+        return Reader(stream, self._session.connectors.row_source(stream, available_now))

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.api.query import Query
-from millstream.connectors.intake.records import Records
 from millstream.logical.catalog import RegisteredQuery
 from millstream.logical.plan import Plan, SortKey
 from millstream.logical.text import plan_json, plan_text
 from millstream.model.arrays import single
 from millstream.model.errors import Diagnostic, MillstreamError, QueryError
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Ints
 from millstream.physical.ordering import order_words

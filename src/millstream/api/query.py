@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
 from millstream.logical import reference_answers
 from millstream.logical.analysis import given_anew
 from millstream.logical.catalog import Connector, RegisteredQuery
-from millstream.logical.elements import Row, row_key
 from millstream.logical.instants import chronon
 from millstream.logical.plan import Plan
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_json, plan_text
+from millstream.model.elements import Row, row_key
 from millstream.model.errors import (
     Diagnostic,
     MillstreamWarning,
@@ -30,17 +29,18 @@ from millstream.model.errors import (
     listed,
     warn_caller,
 )
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 
 if TYPE_CHECKING:
     from millstream.api.session import Session
+    from millstream.connectors.contracts import Sink
     from millstream.fragments.opening import Opener
     from millstream.optimizer.cost import Estimates
     from millstream.optimizer.planning import Planner
     from millstream.physical.batch import Batch
     from millstream.physical.operator import Context, PhysicalPlan
     from millstream.runtime.running import Running
-    from millstream.runtime.sinks import Sink
     from millstream.spark.runs import SparkRun
 
 
@@ -108,7 +108,7 @@ class Query:
         return f"<Query {self.name}: {self._entry.text}>"
 
     def _repr_html_(self) -> str:
-        from millstream.api.display import query_html
+        from millstream.model.display import query_html
 
         return query_html(self)
 
@@ -190,12 +190,11 @@ class Query:
     def _opened_sink(self) -> Sink:
         """The sink of INSERT INTO, ready to be written."""
         from millstream.runtime.delivery import AnswerForm
-        from millstream.runtime.sinks import opened
         from millstream.runtime.starting import sink_context
 
         form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
         context = sink_context(self._session, self, form.arrow_schema)
-        return opened(self.sink, replace(context, refuse=self._refuse))
+        return self._session.connectors.open_sink(self.sink, replace(context, refuse=self._refuse))
 
     def _refuse(self, row: Row, message: str) -> None:
         self._refused.append((row, message))

@@ -22,12 +22,14 @@ import pyarrow as pa
 
 from millstream.api.execution import Execution
 from millstream.api.kept_answers import KeptAnswers
-from millstream.api.origins import Connect, Origins
+from millstream.api.origins import Origins
 from millstream.api.query import Query
 from millstream.api.tables import TableHandle
 from millstream.api.views import View
+from millstream.connectors.contracts import OpenSink, RowSource
+from millstream.connectors.intake.checking import records_of
 from millstream.connectors.intake.data import check_columns, is_spark_frame, schema_of, table_of
-from millstream.connectors.intake.records import records_of
+from millstream.connectors.registry import Connect, Connectors
 from millstream.logical.catalog import (
     Catalog,
     Stream,
@@ -36,6 +38,7 @@ from millstream.logical.catalog import (
 )
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Schema
+from millstream.model.durations import length
 from millstream.model.errors import (
     CatalogError,
     DataError,
@@ -56,7 +59,6 @@ from millstream.sql.calls import is_free_name
 from millstream.sql.declarations import (
     as_table,
     declared_schema,
-    length,
     number_unit,
     time_domain,
     type_named,
@@ -126,6 +128,7 @@ class Session:
         self._processors = processors
         self.shed = shed
         self.catalog = Catalog()
+        self.connectors = Connectors()
         self.queries: dict[str, Query] = {}
         self.clock = Clock()
         self._spark = spark
@@ -178,7 +181,7 @@ class Session:
         if declared is not None and isinstance(data, Iterator):
             stream = self._declared(name, declared, time, delay, idle, unit, unique)
             self.catalog.add_stream(stream)
-            self._origins.hold(stream.name, Reader(stream, lambda: data, shared=True))
+            self._origins.hold(stream.name, Reader(stream, RowSource(lambda: data), shared=True))
             return
         _check_name(name)
         if is_spark_frame(data):
@@ -322,7 +325,13 @@ class Session:
         and options; `decode` makes a row of each item that gives. `replays=False` says that it does
         not give the same rows in the same order when it is called again: a query with a checkpoint
         then keeps them there until they are answered."""
-        self._origins.add_connector(name, connect, decode, replays)
+        self.connectors.add_source(name, connect, decode, replays)
+
+    def sink(self, name: str, open: OpenSink) -> None:
+        """Register a sink: INSERT INTO name(…), or `start(ms.sink(name, …))`, calls `open` with a
+        `SinkContext` and its values and options when the query starts. It gives an object with
+        `give(table, batch)` and `close()`, or a function `f(table, batch)`."""
+        self.connectors.add_sink(name, open)
 
     # --- functions -------------------------------------------------------------------------------
 

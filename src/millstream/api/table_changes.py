@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from millstream.api.pulls import at_one_moment, chosen, rows_of
-from millstream.connectors.intake.records import Records, checked_records, records_of
+from millstream.connectors.intake.checking import checked_records, records_of
 from millstream.connectors.intake.rows import joined, nothing
 from millstream.logical.catalog import DerivedStream, Stream, Table
 from millstream.logical.evaluate import evaluator
@@ -33,6 +33,7 @@ from millstream.model.errors import (
     one_of,
 )
 from millstream.model.names import Name
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.model.values import to_arrow
 from millstream.physical.batch import Ints

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from millstream.connectors.intake.checking import records_of
 from millstream.connectors.intake.data import table_of
-from millstream.connectors.intake.records import Records, records_of
 from millstream.connectors.intake.rows import joined
 from millstream.logical.catalog import Table
 from millstream.model.errors import DataError
+from millstream.model.records import Records
 from millstream.physical.batch import Ints
 from millstream.relations.tables import HeldTable
 from millstream.sql.statements import CreateLatest

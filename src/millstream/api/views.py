@@ -12,27 +12,21 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.api.query import Query
-from millstream.connectors.intake.records import Records
+from millstream.connectors.contracts import GivenBatch, NamedSink, Sink, SinkContext, UnopenedSink
+from millstream.connectors.registry import Connectors
 from millstream.logical.catalog import Connector, RegisteredQuery
-from millstream.logical.instants import Instant, chronon, shown
+from millstream.logical.instants import chronon
 from millstream.logical.plan import Plan
 from millstream.model.arrays import single
+from millstream.model.durations import chronons
 from millstream.model.errors import BindError, QueryError
+from millstream.model.instants import Instant, shown
+from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch
 from millstream.relations.standing import Standing
 from millstream.relations.view_files import ViewFiles
-from millstream.runtime.sinks import (
-    GivenBatch,
-    NamedSink,
-    Sink,
-    SinkContext,
-    UnopenedSink,
-    check_sink,
-    takes_option,
-)
 from millstream.sql import statements as syntax
 from millstream.sql.binder import given_every
-from millstream.sql.windows import chronons
 
 if TYPE_CHECKING:
     from millstream.api.session import Session
@@ -65,7 +59,7 @@ class View:
         return f"<View {self.name}: {self.state}, at {self.frontier}>"
 
     def _repr_html_(self) -> str:
-        from millstream.api.display import view_html
+        from millstream.model.display import view_html
 
         return view_html(self)
 
@@ -201,7 +195,7 @@ class _Keeper(UnopenedSink):
     def open(self, context: SinkContext) -> Sink:
         self._view._opened(context)
         if self._also is not None:
-            self._target = self._also.open(context)
+            self._target = self._view.query._session.connectors.open_sink(self._also, context)
         return self
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
@@ -252,7 +246,7 @@ def view_of(session: Session, statement: syntax.CreateView, plan: Plan) -> View:
             )
         return kept(session, statement.name.text, plan, str(query), statement.retention)
     if query.every is None:
-        sink, renewal = _keeping(target), None
+        sink, renewal = _keeping(session.connectors, target), None
     else:
         sink = NamedSink(target.name.text, target.values, dict(target.options))
         whole = given_every(query.every, plan)
@@ -277,10 +271,10 @@ def _entry(name: str, plan: Plan, text: str) -> RegisteredQuery:
     return RegisteredQuery(name, plan, text, frozenset())
 
 
-def _keeping(target: Connector) -> NamedSink:
+def _keeping(connectors: Connectors, target: Connector) -> NamedSink:
     """A sink that keeps a table: it takes changes, and has the rows that they leave."""
-    check_sink(target.name)
-    if not takes_option(target.name.text, "keep"):
+    connectors.check_sink(target.name)
+    if not connectors.sink_takes(target.name.text, "keep"):
         raise BindError(
             f'sink "{target.name.text}" cannot keep the rows of a view',
             target.name.span,

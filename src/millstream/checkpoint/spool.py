@@ -17,7 +17,7 @@ import pyarrow as pa
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.folders import file_name
 from millstream.checkpoint.records import sealed, unsealed
-from millstream.connectors.intake.records import Checked, Records
+from millstream.model.records import Checked, Records
 
 FOLDER = "spool"
 

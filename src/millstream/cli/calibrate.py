@@ -47,6 +47,6 @@ def _here(tell: Callable[[int, int], None]) -> Constants:
 
 
 def _on_spark(tell: Callable[[int, int], None]) -> Constants:
-    from millstream.spark.calibration import calibrate as measured
+    from millstream.api.spark_calibration import calibrate as measured
 
     return replace(known_constants(), spark=measured(tell))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.api.display import is_number, rows_of, text_of
 from millstream.cli.mailbox import Mailbox
 from millstream.logical.catalog import DerivedStream, Stream, Table
 from millstream.logical.expressions import Column
 from millstream.logical.plan import Plan, TopN
+from millstream.model.display import is_number, rows_of, text_of
 
 if TYPE_CHECKING:
     from rich.table import Table as DrawnTable

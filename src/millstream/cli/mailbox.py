@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from millstream.connectors.contracts import GivenBatch
     from millstream.runtime.running import Running
-    from millstream.runtime.sinks import GivenBatch
 
 
 class Mailbox:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
-from millstream.api.display import FOREVER, rows_of, text_lines, text_of
+from millstream.model.display import FOREVER, rows_of, text_lines, text_of
 
 
 def default_format() -> str:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from millstream.api.query import Query
     from millstream.api.session import Session
     from millstream.cli.live import CurrentTable
+    from millstream.connectors.contracts import GivenBatch
     from millstream.runtime.running import Running
-    from millstream.runtime.sinks import GivenBatch
 
 _RECENT = 8  # batches over which rates are taken
 _TRIGGER = "300 milliseconds"
@@ -142,8 +142,8 @@ def _answer(pane: Pane, width: int, height: int) -> Group:
 
 
 def _table(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> Table:
-    from millstream.api.display import is_number
     from millstream.cli.live import cell_text
+    from millstream.model.display import is_number
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for field in schema:

@@ -23,15 +23,16 @@ from millstream.cli.progress import progress
 from millstream.cli.reading import bound, warnings_as_lines
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import any_live, await_views, start_views
-from millstream.logical.instants import chronon, shown
+from millstream.logical.instants import chronon
+from millstream.model.instants import shown
 from millstream.runtime.outputs import unusable
 
 if TYPE_CHECKING:
     from millstream.api.session import Session
     from millstream.api.views import View
-    from millstream.logical.instants import Instant
+    from millstream.connectors.contracts import Sink
+    from millstream.model.instants import Instant
     from millstream.runtime.running import Running
-    from millstream.runtime.sinks import Sink
 
 
 def run(

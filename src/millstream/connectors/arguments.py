@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.logical.catalog import Option, Stream
+from millstream.model.durations import length
 from millstream.model.errors import DataError, MillstreamError, one_of
 from millstream.model.time import TIMESTAMP_TIME
-from millstream.sql.declarations import length
 
 
 class Arguments:

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow
 
-from millstream.connectors.intake.records import Checked, Ints
 from millstream.connectors.lines import Rows, cut_rows, first_row
 from millstream.connectors.parts import PART_ROWS, Part, Place, checked, left_out, read_text
 from millstream.logical.catalog import Stream
 from millstream.model.errors import brief
+from millstream.model.records import Checked, Ints
 
 
 @dataclass(frozen=True)

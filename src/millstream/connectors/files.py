@@ -41,7 +41,6 @@ from millstream.connectors.csv_rows import (
     split_header,
 )
 from millstream.connectors.intake.moments import from_text
-from millstream.connectors.intake.records import Checked
 from millstream.connectors.json_rows import JsonLines
 from millstream.connectors.lines import BLOCK_BYTES, LONGEST, Dropped, cut_lines
 from millstream.connectors.listing import DataFile, is_pattern, listed_files
@@ -50,6 +49,7 @@ from millstream.connectors.parts import Place, check_text
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError, one_of
 from millstream.model.long_texts import MOST_BYTES
+from millstream.model.records import Checked
 from millstream.model.types import STRING, sql_name
 
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}

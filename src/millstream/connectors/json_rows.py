@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow
 
 from millstream.connectors.intake.moments import TimeUnits, from_text
-from millstream.connectors.intake.records import BadRow, Checked, Ints
 from millstream.connectors.intake.rows import Unreadable, typed_rows
 from millstream.connectors.lines import Dropped, Lines
 from millstream.connectors.parts import Part, Place, checked, left_out
 from millstream.logical.catalog import Stream
 from millstream.logical.plan import Field
 from millstream.model.errors import brief
+from millstream.model.records import BadRow, Checked, Ints
 from millstream.model.types import (
     BIGINT,
     DATE,

@@ -51,11 +51,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.connectors.auction_house import AuctionHouse, Integers
-from millstream.logical.instants import shown
+from millstream.connectors.contracts import Heartbeat
+from millstream.model.durations import length
 from millstream.model.errors import DataError, MillstreamError, did_you_mean, listed
+from millstream.model.instants import shown
 from millstream.model.time import TIMESTAMP_TIME
-from millstream.runtime.sources import Heartbeat
-from millstream.sql.declarations import length
 
 FIRST_ITEM = 1000  # K's Selection asks for items from 1007, which come soon after the start
 FIRST_PERSON = 1

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millstream.connectors.intake.records import Checked
 from millstream.connectors.intake.typed_columns import check_type
 from millstream.connectors.parts import PART_ROWS, Part, Place, checked
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError
+from millstream.model.records import Checked
 from millstream.model.types import sql_name
 
 BUFFER_BYTES = 1 << 16  # so that of a column only this much of the file is in memory

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.connectors.intake.moments import TimeUnits, from_text
-from millstream.connectors.intake.records import BadRow, Checked, Ints
 from millstream.connectors.intake.rows import nothing, typed_table
 from millstream.connectors.lines import Dropped
 from millstream.logical.catalog import Stream
 from millstream.logical.plan import Field
 from millstream.model.errors import DataError, brief
+from millstream.model.records import BadRow, Checked, Ints
 from millstream.model.types import STRING, is_atomic, sql_name
 
 PART_ROWS = 65_536  # at most so many rows are typed at once

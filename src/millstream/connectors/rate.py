@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.connectors.arguments import Arguments
+from millstream.connectors.contracts import RowSource
 from millstream.connectors.live import Live
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError
 from millstream.model.types import BIGINT, TIMESTAMP, sql_name
-from millstream.runtime.sources import Reader
 
 COLUMNS = {"timestamp": TIMESTAMP, "value": BIGINT}
 
@@ -40,14 +40,14 @@ def rows_per_second(stream: Stream) -> float:
     return Arguments(stream, ["rows_per_second"]).positive("rows_per_second", 1)
 
 
-def connect(stream: Stream, available_now: bool) -> Reader:
+def connect(stream: Stream, available_now: bool) -> RowSource:
     rate = Rate(stream, rows_per_second(stream))
     if available_now:
         raise DataError(
             f'stream "{stream.name}": connector "rate" has no end',
             help="start the query without a trigger: query.start(sink)",
         )
-    return Reader(stream, lambda: Live(rate.rows), replays=False)
+    return RowSource(lambda: Live(rate.rows), replays=False)
 
 
 class Rate:

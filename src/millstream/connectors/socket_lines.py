@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.connectors.arguments import Arguments
+from millstream.connectors.contracts import RowSource
 from millstream.connectors.csv_rows import CsvColumns, Layout, csv_lines
-from millstream.connectors.intake.records import Checked, Ints
 from millstream.connectors.json_rows import JsonLines
 from millstream.connectors.lines import LONGEST, SHOWN, Dropped, cut_lines, is_whole_row
 from millstream.connectors.live import Live
@@ -25,8 +25,8 @@ from millstream.connectors.parts import Part, Place, check_text, checked, left_o
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError
 from millstream.model.long_texts import MOST_BYTES
+from millstream.model.records import Checked, Ints
 from millstream.model.types import STRING
-from millstream.runtime.sources import Reader
 
 _PATIENCE = 0.1  # seconds after which a silent connection looks whether anyone still reads
 _CONNECTING = 10.0
@@ -61,10 +61,10 @@ def socket_arguments(stream: Stream) -> SocketArguments:
     return found
 
 
-def connect(stream: Stream, available_now: bool) -> Reader:
+def connect(stream: Stream, available_now: bool) -> RowSource:
     """Nobody knows what is available: it is read to its end."""
     lines = SocketLines(stream, socket_arguments(stream))
-    return Reader(stream, lambda: Live(lines.rows), replays=False)
+    return RowSource(lambda: Live(lines.rows), replays=False)
 
 
 class SocketLines:

@@ -15,7 +15,6 @@ from typing import TypeAlias
 from millstream.fragments.edges import LEAVES, Exchange, Fragment, Outputs, Received
 from millstream.fragments.requirements import Requirement, following, requirement, spread
 from millstream.logical.expressions import Expression
-from millstream.optimizer.cost.spark import Exchanged, Placing
 from millstream.physical.operator import Pattern, PhysicalPlan, weakest_of
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
@@ -23,6 +22,7 @@ from millstream.physical.operators.map import Map
 from millstream.physical.operators.source import Source, sources_of
 from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.union import Union
+from millstream.physical.placing import Exchanged, Placing
 
 ColumnKey: TypeAlias = tuple[str, str]
 

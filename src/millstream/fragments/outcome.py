@@ -18,7 +18,7 @@ from millstream.fragments.progress import Span, Step, joined_spans
 from millstream.fragments.reading import Intake
 from millstream.fragments.shard import leaf_frontiers
 from millstream.fragments.work import Work
-from millstream.logical.elements import Row
+from millstream.model.elements import Row
 from millstream.model.values import canonical
 from millstream.physical.batch import Batch, Columns
 from millstream.runtime.tally import Tally

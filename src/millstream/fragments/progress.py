@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from millstream.connectors.intake.records import Records
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER
 from millstream.physical.operators.source import first_start

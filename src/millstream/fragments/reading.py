@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
 from millstream.connectors.intake.rows import typed_table
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.payload import decoded, encoded
@@ -17,8 +16,9 @@ from millstream.fragments.progress import Span, wider
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
 from millstream.logical.catalog import Stream
-from millstream.logical.elements import Row
+from millstream.model.elements import Row
 from millstream.model.errors import MillstreamError
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
 

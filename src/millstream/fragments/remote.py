@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from millstream.checkpoint.files import LocalFiles
-from millstream.connectors.intake.records import Records
 from millstream.connectors.intake.rows import joined
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.pipeline import Pipeline
@@ -15,6 +14,7 @@ from millstream.fragments.progress import Advance, Step
 from millstream.fragments.remote_input import RemoteInput
 from millstream.fragments.tasks import LeafInput
 from millstream.model.arrays import int64
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.operator import Context, Operator, PhysicalPlan

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from millstream.connectors.intake.records import Records
 from millstream.connectors.intake.rows import nothing
 from millstream.fragments.reading import Frame, Intake, Reading
 from millstream.logical.catalog import Stream
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, State
 from millstream.runtime.bounded import BATCH_ROWS

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import Column, Expression
+from millstream.logical.failing import can_fail
 from millstream.logical.plan import JoinKind, Named, Schema
-from millstream.optimizer.conditions import can_fail
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.changes import Changes

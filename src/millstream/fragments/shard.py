@@ -11,7 +11,7 @@ from millstream.fragments.edges import Fragment, Outputs, OutputsOperator, Recei
 from millstream.fragments.payload import decoded, part
 from millstream.fragments.progress import Present
 from millstream.fragments.work import Work
-from millstream.logical.elements import Row
+from millstream.model.elements import Row
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context

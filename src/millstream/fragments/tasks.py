@@ -13,13 +13,13 @@ from typing import Protocol
 
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref
-from millstream.connectors.intake.records import Records
 from millstream.fragments.edges import ANSWER, LEAVES, Fragment, OutputsOperator, received
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.progress import Present, Span, Step, joined_spans, wider
 from millstream.fragments.shard import Error, Shard, ShardStep, leaf_frontiers, worked
 from millstream.fragments.work import Work
 from millstream.model.errors import MillstreamError
+from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch, merged
 from millstream.physical.operators.source import sources_of
 from millstream.runtime.bounded import source_batch

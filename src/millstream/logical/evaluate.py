@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from millstream.logical import functions
-from millstream.logical.elements import Row
 from millstream.logical.expressions import (
     AggregateCall,
     Call,
@@ -26,6 +25,7 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import Schema
+from millstream.model.elements import Row
 from millstream.model.types import sql_name
 from millstream.model.values import out_of_years, to_arrow, to_plain
 

@@ -403,3 +403,8 @@ NODE_TYPES: dict[str, type[Plan]] = {
         Istream, Dstream, Rstream,
     )
 }  # fmt: skip
+
+
+def sources_of(plan: Plan) -> list[str]:
+    """The names of the streams and tables that a plan reads."""
+    return sorted({node.stream for node in plan.walk() if isinstance(node, Source)})

@@ -23,7 +23,6 @@ from itertools import pairwise
 from typing import Any
 
 from millstream.logical.aggregates import lookup as aggregate_function
-from millstream.logical.elements import Element, Row, Snapshot, elements_of, row_key, shown
 from millstream.logical.evaluate import (
     Evaluator,
     UserAggregate,
@@ -59,6 +58,7 @@ from millstream.logical.plan import (
     beginners,
     is_unbounded,
 )
+from millstream.model.elements import Element, Row, Snapshot, elements_of, row_key, shown
 from millstream.model.errors import QueryError
 from millstream.model.time import ALWAYS, INFINITY
 from millstream.model.values import order_key

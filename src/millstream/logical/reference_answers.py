@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import LAST_TIMESTAMP
-from millstream.logical.elements import Element, row_key
 from millstream.logical.plan import Schema
+from millstream.model.elements import Element, row_key
 from millstream.model.time import INFINITY, TimeDomain
+from millstream.model.types import LAST_TIMESTAMP
 from millstream.model.values import to_arrow
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from millstream.model.gathering import pick, pick_bits
 from millstream.model.long_texts import is_text, joined_texts, taken_texts
 from millstream.model.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
-from millstream.physical.kernels.gathering import pick, pick_bits
 
 # The types whose values are 4 or 8 bytes in one buffer, by id, and integers of their width.
 _PLAIN: dict[int, np.dtype[Any]] = {

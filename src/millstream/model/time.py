@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -90,3 +91,12 @@ RAW_TIME = TimeDomain(pa.int64(), None)
 
 # The time line of a table that names no times: it is that of whatever it is joined with.
 ANY_TIME = TimeDomain(pa.null(), None)
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def microseconds_of(moment: datetime.datetime) -> int:
+    """Microseconds since the epoch; a moment without a zone counts as UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return (moment - _EPOCH) // datetime.timedelta(microseconds=1)

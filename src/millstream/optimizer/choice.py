@@ -13,10 +13,11 @@ from enum import Enum
 from millstream.logical import plan as logical
 from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Column, operands
+from millstream.logical.failing import can_fail
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan, Schema
 from millstream.logical.uniqueness import at_most_one_row
 from millstream.model.time import INFINITY
-from millstream.optimizer.conditions import can_fail, join_keys
+from millstream.optimizer.conditions import join_keys
 from millstream.optimizer.facts.sharing import Nodes
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate, Last

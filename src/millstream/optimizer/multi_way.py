@@ -19,9 +19,9 @@ from functools import reduce
 from typing import TypeAlias
 
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
+from millstream.logical.failing import can_fail
 from millstream.logical.plan import Named
 from millstream.model import types
-from millstream.optimizer.conditions import can_fail
 from millstream.physical.joins.steps import Link
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey

@@ -13,16 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.connectors.intake.records import Records
 from millstream.logical.catalog import Stream
-from millstream.logical.instants import Instant, chronon
+from millstream.logical.instants import chronon
 from millstream.logical.plan import Lifetime
 from millstream.model.arrays import single
+from millstream.model.instants import Instant
+from millstream.model.records import Records
 from millstream.model.time import INFINITY, TimeDomain
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
 
 if TYPE_CHECKING:
-    from millstream.runtime.metrics import Metrics
+    from millstream.model.metrics import Metrics
 
 SAMPLE = 1 << 16  # rows that are looked at
 WEIGHT = 0.3  # of a new reading (K §22.2.3: exponential smoothing)

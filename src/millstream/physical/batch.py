@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from millstream.model import long_texts
 from millstream.model.arrays import concat, gather, no_values, room_for
-from millstream.physical.kernels.gathering import pick_both
+from millstream.model.gathering import pick_both
 from millstream.physical.kernels.looks import all_ones
 from millstream.physical.kernels.positions import positions
 

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from millstream.logical.elements import Row
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.plan import Schema
+from millstream.model.elements import Row
 from millstream.model.time import INFINITY
 from millstream.model.values import to_plain
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State

@@ -6,8 +6,8 @@ import datetime
 import threading
 from dataclasses import replace
 
-from millstream.connectors.intake.records import checked_records, in_whole, records_of
-from millstream.connectors.tables.registry import table_source
+from millstream.connectors.intake.checking import checked_records, in_whole, records_of
+from millstream.connectors.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges, TableSource, TableTrouble
 from millstream.logical.catalog import Table
 from millstream.model.errors import MillstreamError

@@ -14,17 +14,18 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from millstream.logical.instants import Instant, chronon, shown
+from millstream.connectors.contracts import GivenBatch
+from millstream.logical.instants import chronon
 from millstream.logical.plan import Schema
 from millstream.model.arrays import single
 from millstream.model.errors import QueryError
+from millstream.model.instants import Instant, shown
 from millstream.model.time import INFINITY, TimeDomain
 from millstream.physical.batch import NEVER, Batch, Ints
 from millstream.relations.answer_table import AnswerTable
 from millstream.relations.history import History, instants, rows_at
 from millstream.relations.view_files import ViewFiles
 from millstream.runtime.answers import final_table, snapshot_table
-from millstream.runtime.sinks import GivenBatch
 
 T = TypeVar("T")
 

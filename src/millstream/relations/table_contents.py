@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
 from millstream.logical.catalog import Changes, Table
 from millstream.model.arrays import larger
 from millstream.model.errors import DataError, listed
+from millstream.model.records import Records
 from millstream.physical.batch import Columns, Ints
 from millstream.physical.state.key_rows import KeyRows
 from millstream.physical.state.keys import KeySpace

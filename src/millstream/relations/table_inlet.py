@@ -19,9 +19,9 @@ from millstream.checkpoint.files import Files
 from millstream.checkpoint.folders import file_name
 from millstream.checkpoint.records import sealed, unsealed
 from millstream.checkpoint.spool import Spool, decoded, encoded
-from millstream.connectors.intake.records import Checked, Records
 from millstream.connectors.intake.rows import joined
 from millstream.logical.catalog import Stream
+from millstream.model.records import Checked, Records
 from millstream.model.time import ALWAYS, INFINITY
 from millstream.physical.batch import Ints
 from millstream.physical.state.keys import KeySpace

@@ -13,20 +13,23 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Checked, Records, intervals
+from millstream.connectors.intake.checking import intervals
 from millstream.connectors.intake.rows import joined
 from millstream.connectors.tables.table_source import TableTrouble
 from millstream.logical.catalog import Changes, Stream, Table
-from millstream.logical.instants import chronon, shown
+from millstream.logical.instants import chronon
 from millstream.model.errors import DataError, QueryError
+from millstream.model.instants import shown
+from millstream.model.records import Checked, Records
 from millstream.model.time import ALWAYS, ANY_TIME, INFINITY, TIMESTAMP_TIME, TimeDomain
-from millstream.physical.batch import NEVER, Ints
+from millstream.physical.batch import Ints
 from millstream.physical.state.keys import KeySpace
 from millstream.relations.table_contents import TableContents, net_rows, weights_of
 from millstream.relations.table_inlet import TableInlet
-from millstream.runtime.graph import Graph, Vertex
+from millstream.runtime.graph import Graph
 from millstream.runtime.inbox import Inbox, Inlet
-from millstream.runtime.inputs import Input, QueuedInput
+from millstream.runtime.inputs import Input
+from millstream.runtime.table_input import TableInput
 
 _MANY = 1_000_000  # rows of changes that are kept in any case
 _SMALL = 100_000  # rows of a table of which every task of Spark may have all
@@ -323,63 +326,6 @@ class HeldTable:
         with self._lock:
             self._inputs.pop(inlet, None)
             self._readers = [other for other in self._readers if other is not inlet]
-
-
-class TableInput(QueuedInput):
-    """A table as one query sees it. It comes as far as the streams of the query do: whatever it
-    brings takes effect then at the earliest. One that does not change is all there at once."""
-
-    def __init__(self, vertices: list[Vertex], origin: HeldTable, inlet: Inlet) -> None:
-        super().__init__(vertices, origin, inlet)
-        self.table = origin.table
-        self.gate = origin.gate
-        self._origin = origin
-        self.latest = NEVER  # when the last change took effect
-        self.by_clock = False  # whether a change that names no time takes effect now
-
-    def begin(self, now: int) -> None:
-        """Also after a restart, when all of it is known: a table that is fixed must be as it was,
-        and stay so."""
-        super().begin(now)
-        if self.ended and self.is_fixed:
-            self.origin.attach(self._inlet, self.received)
-
-    @property
-    def trouble(self) -> str | None:
-        return None if self._origin.trouble is None else self._origin.trouble.message
-
-    @property
-    def is_fixed(self) -> bool:
-        return self._origin.is_fixed
-
-    @property
-    def is_ahead(self) -> bool:
-        """Whether it changes at an instant that is not final yet."""
-        return max(self.latest, self._origin.latest) >= self.frontier
-
-    def timed(self, records: Records, now: int) -> Records:
-        if self.is_fixed:
-            return records
-        start = np.maximum(records.start, self.frontier)
-        if self.by_clock and self.frontier > NEVER:
-            moment = max(now, self.frontier, self.latest)
-            start = np.where(records.start == ALWAYS, moment, start)
-        self.latest = max(self.latest, int(start.max(initial=NEVER)))
-        return replace(records, start=start).in_order()
-
-    def split_late(self, records: Records) -> tuple[Records, Records | None]:
-        return records, None
-
-    def advance(self, records: Records, promised: int | None) -> bool:
-        return False
-
-    def reach(self, frontier: int) -> bool:
-        """Come as far as the streams; whether that is further."""
-        frontier = INFINITY if self.is_fixed else frontier
-        moved = frontier > self.frontier
-        self.frontier = max(self.frontier, frontier)
-        self.ended = self.frontier == INFINITY
-        return moved
 
 
 def _always(length: int) -> tuple[Ints, Ints]:

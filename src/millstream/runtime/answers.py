@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.connectors.intake.records import LAST_TIMESTAMP
 from millstream.logical.plan import Schema
 from millstream.model.arrays import of_int64, of_view, view
 from millstream.model.long_texts import ordinary
 from millstream.model.time import INFINITY, TimeDomain
+from millstream.model.types import LAST_TIMESTAMP
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, are_ones
 from millstream.physical.instants import up
 from millstream.physical.kernels.looks import greatest, has_value, least

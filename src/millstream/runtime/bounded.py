@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
 from millstream.model.arrays import of_int64
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import (
     NEVER,

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from millstream.logical.instants import Instant, shown
+from millstream.connectors.contracts import GivenBatch, Noop, Sink
 from millstream.logical.plan import Schema
 from millstream.model.errors import MillstreamError, QueryError
+from millstream.model.instants import Instant, shown
 from millstream.model.time import INFINITY, TimeDomain
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
 from millstream.runtime import answers
 from millstream.runtime.kept import Kept
-from millstream.runtime.sinks import GivenBatch, Noop, Sink
 
 
 @dataclass(frozen=True)

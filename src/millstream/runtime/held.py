@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.connectors.intake.records import Records
 from millstream.connectors.intake.rows import joined
+from millstream.model.records import Records
 
 
 class HeldRows:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from millstream.checkpoint.spool import Spool
-from millstream.connectors.intake.records import BadRow, Checked, Records
 from millstream.connectors.intake.rows import joined, nothing, typed_rows
 from millstream.logical.catalog import Stream
+from millstream.model.records import BadRow, Checked, Records
 
 # What may wait in a queue before those who push must wait. A heartbeat counts as a row.
 CAPACITY = 1_000_000  # rows

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from millstream.connectors.intake.records import Records
 from millstream.logical.catalog import Stream
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, State
 from millstream.runtime.bounded import BATCH_ROWS

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.model.errors import OverloadWarning, warn_caller
-from millstream.relations.tables import TableInput
+from millstream.runtime.table_input import TableInput
 
 if TYPE_CHECKING:
     from millstream.runtime.clock import Clock

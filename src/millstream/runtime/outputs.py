@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
 from millstream.logical.catalog import Stream
-from millstream.logical.elements import Row
+from millstream.model.elements import Row
 from millstream.model.errors import QueryError, RowErrorWarning, warn_caller
 from millstream.model.masking import masked
+from millstream.model.records import Records
 from millstream.physical.operator import Context
 
 KEPT_ROWS = 10_000

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
+from millstream.connectors.contracts import Refuse
+from millstream.connectors.contracts import Sink as OpenedSink
 from millstream.logical.analysis import given_anew
 from millstream.logical.catalog import Stream
-from millstream.logical.instants import Instant, chronon, shown
+from millstream.logical.instants import chronon
 from millstream.logical.plan import Plan, Source
 from millstream.model.errors import QueryError
+from millstream.model.instants import Instant, shown
+from millstream.model.metrics import Metrics, Progress
+from millstream.model.records import Records
 from millstream.model.time import ANY_TIME, TimeDomain
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import merged
@@ -32,8 +36,6 @@ from millstream.runtime.inputs import BoundedInput, Input, Origin, QueuedInput, 
 from millstream.runtime.kept import Kept, still_open
 from millstream.runtime.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
 from millstream.runtime.position import Position
-from millstream.runtime.sinks import Refuse
-from millstream.runtime.sinks import Sink as OpenedSink
 from millstream.runtime.sources import Reader
 from millstream.runtime.worker import Policy, Worker
 
@@ -156,7 +158,7 @@ class Running:
         return ended
 
     def _repr_html_(self) -> str:
-        from millstream.api.display import running_html
+        from millstream.model.display import running_html
 
         return running_html(self)
 
@@ -286,9 +288,9 @@ class Running:
             return list(self._worker.errors.kept)
 
     @property
-    def progress(self) -> metrics.Progress:
+    def progress(self) -> Progress:
         inputs, delivery = self._worker.inputs, self._worker.delivery
-        return metrics.Progress(
+        return Progress(
             self.state,
             delivery.batches,
             sum(input.received for input in inputs),
@@ -305,12 +307,12 @@ class Running:
         return sum(tally.state_bytes for tally in self._worker.tallies())
 
     @property
-    def metrics(self) -> metrics.Metrics:
+    def metrics(self) -> Metrics:
         """Answers at once. While a batch is worked on, operators are as they were before it."""
         domain = self._form.domain
         elapsed = (self._clock.ticks() - self._began) / 1e6
         tallies, inputs = self._worker.tallies(), self._worker.inputs
-        return metrics.Metrics(
+        return Metrics(
             [metrics.operator_metrics(tally, domain, elapsed) for tally in tallies],
             {input.stream.name: metrics.source_metrics(input, domain) for input in inputs},
         )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER
-from millstream.relations.tables import TableInput
+from millstream.runtime.table_input import TableInput
 
 if TYPE_CHECKING:
     from millstream.runtime.clock import Clock

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from types import GeneratorType
 from typing import Any
 
+from millstream.checkpoint.journal import Journal
 from millstream.checkpoint.spool import Spool
+from millstream.connectors.contracts import Heartbeat, RowSource
 from millstream.connectors.intake.moments import is_number, microseconds, remedy
-from millstream.connectors.intake.records import Checked
 from millstream.connectors.intake.rows import Unreadable, is_table, typed
 from millstream.logical.catalog import Stream
 from millstream.logical.instants import chronon
 from millstream.model.errors import DataError, QueryError, brief
+from millstream.model.records import Checked
 from millstream.model.time import TIMESTAMP_TIME
 from millstream.model.types import TIMESTAMP
 from millstream.runtime.graph import Graph
@@ -27,13 +28,6 @@ _END = object()
 # Larger batches are cut, so that queues stay short.
 SLICE_ROWS = 65_536
 SLICE_BYTES = 1 << 26
-
-
-@dataclass(frozen=True)
-class Heartbeat:
-    """What a connector gives among its rows to say: none before this instant will follow."""
-
-    instant: object
 
 
 class Audience:
@@ -169,38 +163,28 @@ class Feed:
 
 
 class Reader:
-    """An iterable read by a thread for the queries that want its rows.
+    """A source read by a thread for the queries that want its rows.
 
-    The iterable is opened by the thread. It may block: the thread then sleeps in it, and ends at
+    The source is opened by the thread. It may block: the thread then sleeps in it, and ends at
     the next item if nobody wants it any more. `shared`: a later query goes on where the last one
-    left off; otherwise the iterable is closed when its query ends. `replays`: opened again, it
-    gives the same rows in the same order. `for_now`: after its end more may come another time.
-    `bounded`: all its rows are there, however long they take to come.
+    left off; otherwise the source is closed when its query ends.
     """
 
-    def __init__(
-        self,
-        stream: Stream,
-        open: Callable[[], object],
-        decode: Callable[[Any], Any] | None = None,
-        *,
-        shared: bool = False,
-        replays: bool = True,
-        for_now: bool = False,
-        bounded: bool = False,
-    ) -> None:
+    def __init__(self, stream: Stream, source: RowSource, *, shared: bool = False) -> None:
         self._audience = Audience(stream)
-        self.bounded = bounded
-        self._open = open
-        self._decode = decode
+        self._source = source
         self.shared = shared
-        self.replays = replays and not shared
-        self._for_now = for_now
+        self.replays = source.replays and not shared
+        self._journal: Journal | None = None  # of a query that has a checkpoint
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._items: Iterator[Any] | None = None
         self._pending: list[Any] = []  # an item that came when nobody listened
         self._end: End | None = None
+
+    @property
+    def bounded(self) -> bool:
+        return self._source.bounded
 
     @property
     def begun(self) -> bool:
@@ -211,19 +195,21 @@ class Reader:
         if self.begun:
             name = self._audience.stream.name
             raise QueryError(f'stream "{name}" is an iterator that a running query has read from')
-        data = self._open()
-        if self._decode is not None:
-            data = [self._decode(item) for item in items_of(data)]
+        data = self._source.open()
+        if self._source.decode is not None:
+            data = [self._source.decode(item) for item in items_of(data)]
         if is_table(data) or not isinstance(data, Iterable):
             return data
         return [item for item in data if not isinstance(item, Heartbeat)]
 
     def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
+        if graph.checkpoint is not None:
+            self._journal = Journal(graph.checkpoint, stream.name)
         inlet = Inlet(stream, inbox) if self.replays else _spooled(stream, graph, inbox)
         return QueuedInput(graph.sources[stream.name], self, inlet)
 
     def attach(self, inlet: Inlet, received: int) -> int:
-        known = inlet.recover(received)
+        known = inlet.recover(received) - self._source.resume(self._journal, received)
         with self._lock:
             if self._end is not None:
                 inlet.offer(self._end)
@@ -240,6 +226,8 @@ class Reader:
         self._audience.leave(inlet)
         if not self.shared and not isinstance(self._items, GeneratorType):
             self._close()
+        self._source.release()
+        self._journal = None
 
     def join(self, timeout: float) -> None:
         thread = self._thread
@@ -253,10 +241,10 @@ class Reader:
                 close()
 
     def _read(self) -> None:
-        end = End(for_now=self._for_now)
+        end = End(for_now=self._source.for_now)
         try:
             if self._items is None:
-                self._items = items_of(self._open())
+                self._items = items_of(self._source.open())
             while (item := self._next_item()) is not _END:
                 while not self._pass_on(item):
                     if not self._is_wanted(item):
@@ -288,9 +276,9 @@ class Reader:
             return self._audience.tell_beat(item.instant)
         if isinstance(item, Checked):
             return self._audience.tell(item)
-        if self._decode is not None:
+        if self._source.decode is not None:
             try:
-                item = self._decode(item)
+                item = self._source.decode(item)
             except Exception as error:
                 item = Unreadable(f"{brief(item)} cannot be decoded: {error}")
         if is_table(item):

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
+from millstream.connectors.contracts import Refuse, Sink, SinkContext
+from millstream.connectors.registry import is_kept
 from millstream.logical.catalog import Stream
 from millstream.logical.plan import PartitionedWindow, Plan, Source
+from millstream.model.durations import length
 from millstream.model.errors import MillstreamError, QueryError
+from millstream.model.records import Records
 from millstream.model.time import TIMESTAMP_TIME
 from millstream.relations.tables import HeldTable
 from millstream.runtime.graph import Graph
 from millstream.runtime.inputs import Origin
 from millstream.runtime.running import OpenGraph, OpenSink, Running
-from millstream.runtime.sinks import Refuse, Sink, SinkContext, is_kept, opened
 from millstream.runtime.sources import Feed
-from millstream.sql.declarations import length
 
 if TYPE_CHECKING:
     from millstream.api.query import Query
@@ -109,7 +110,7 @@ def _sink_opener(session: Session, query: Query, sink: object, checkpoint: str |
 
     def open_sink(schema: pa.Schema, next_batch: int, refuse: Refuse) -> Sink:
         context = sink_context(session, query, schema, checkpoint, next_batch)
-        return opened(sink, replace(context, refuse=refuse))
+        return session.connectors.open_sink(sink, replace(context, refuse=refuse))
 
     return open_sink
 

@@ -10,12 +10,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from millstream.connectors.intake.records import Records
 from millstream.connectors.intake.rows import nothing
-from millstream.logical.elements import Row
+from millstream.model.elements import Row
 from millstream.model.errors import MillstreamError, QueryError
+from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch
-from millstream.relations.tables import TableInput
 from millstream.runtime.bounded import BATCH_ROWS, source_batch
 from millstream.runtime.clock import Clock
 from millstream.runtime.delivery import Delivery
@@ -26,6 +25,7 @@ from millstream.runtime.lag import Lag
 from millstream.runtime.lateness import LateWarnings
 from millstream.runtime.outputs import ErrorOutput, ErrorRow, LateOutput
 from millstream.runtime.silence import Silence
+from millstream.runtime.table_input import TableInput
 from millstream.runtime.tally import Tally
 
 ROUND_ROWS = 1_000_000  # what a round of a triggered query takes from a stream at most

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from millstream.connectors.intake.records import LAST_TIMESTAMP, Records
 from millstream.connectors.intake.rows import nothing
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.progress import Advance, Step
@@ -16,7 +15,9 @@ from millstream.fragments.reading import Frame
 from millstream.fragments.tasks import LeafInput
 from millstream.fragments.work import Work
 from millstream.model.errors import DataError
+from millstream.model.records import Records
 from millstream.model.time import INFINITY
+from millstream.model.types import LAST_TIMESTAMP
 from millstream.model.values import to_type
 from millstream.physical.batch import Batch, Ints
 from millstream.spark.job import leaves_of, run_batch

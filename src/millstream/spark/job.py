@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
 from millstream.fragments.messages import SCHEMA, Kind, Message, as_record, messages_in
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import decoded, encoded
@@ -19,6 +18,7 @@ from millstream.fragments.tasks import LeafInput, Runner, Transient, leaf_messag
 from millstream.fragments.work import Work
 from millstream.model.arrays import int64, of_int64
 from millstream.model.errors import QueryError
+from millstream.model.records import Records
 from millstream.physical.batch import Batch
 from millstream.spark.leaves import frame_leaves
 

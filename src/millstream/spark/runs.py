@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.api.origins import sources_of
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.reading import Frame, Reading
 from millstream.fragments.work import Work
-from millstream.logical.plan import Plan
+from millstream.logical.plan import Plan, sources_of
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
 from millstream.physical.operator import PhysicalPlan

@@ -28,9 +28,10 @@ from millstream.logical.plan import (
     rename,
 )
 from millstream.model import types
+from millstream.model.durations import Duration, chronons
 from millstream.model.errors import BindError, Diagnostic, Span, listed
 from millstream.model.time import ANY_TIME, TimeDomain
-from millstream.sql.clauses import AsOf, Duration
+from millstream.sql.clauses import AsOf
 from millstream.sql.ordering import complete_order, limit_of, output_named, sort_key
 from millstream.sql.references import column_list, explaining
 from millstream.sql.relations import Placement
@@ -39,7 +40,7 @@ from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.select import SelectBinder
 from millstream.sql.statements import Query, clauses_of
 from millstream.sql.whole_decimals import meeting_fractions
-from millstream.sql.windows import chronons, ignored_bounds
+from millstream.sql.windows import ignored_bounds
 
 RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")
 

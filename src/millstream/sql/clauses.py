@@ -14,17 +14,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from sqlglot.tokens import TokenType
 
+from millstream.model.durations import UNITS, Duration, exact_number, parse_duration
 from millstream.model.errors import ParseError, Span
 from millstream.model.names import Name, QualifiedName
 from millstream.model.time import unit_named
-from millstream.sql.tokens import Cursor, Token, tokenize
-
-UNITS = "MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS or WEEKS"
+from millstream.sql.tokens import Cursor
 
 _PARTITIONED_BY = (
     "a window is partitioned by columns; compute one in a subquery: "
@@ -33,22 +31,6 @@ _PARTITIONED_BY = (
 
 # Words that may follow a bare number where a unit could stand.
 _AFTER_A_DURATION = ("SLIDE", "UNIT", "DELAY", "IDLE", "VALID", "WITH", "RETAIN", "IN")
-
-
-@dataclass(frozen=True)
-class Duration:
-    """`10 MINUTES`, or a bare number of raw time units (unit None)."""
-
-    amount: Fraction
-    unit: str | None
-    span: Span | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        # Amounts are read from decimal notation, so they have an exact decimal.
-        with localcontext(prec=100):
-            exact = Decimal(self.amount.numerator) / Decimal(self.amount.denominator)
-        text = format(exact, "f")
-        return text if self.unit is None else f"{text} {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -358,7 +340,7 @@ class ClauseReader:
         if token is None or token.kind is not TokenType.NUMBER:
             self.cursor.fail(expected)
         self.cursor.advance()
-        return _fraction(replace(token, text=sign + point + token.text))
+        return exact_number(sign + point + token.text, token.span)
 
     def _unit(self) -> str | None:
         token = self.cursor.current
@@ -399,28 +381,3 @@ def parameter_value(name: str, parameters: Mapping[str, object], span: Span | No
             f'parameter ":{name}" has no value', span, f"pass it by name: sql(text, {name}=…)"
         )
     return parameters[name]
-
-
-def parse_duration(text: str, span: Span | None = None) -> Duration:
-    """A duration from text of its own, such as the `delay="5 seconds"` of a Python call."""
-    try:
-        reader = ClauseReader(Cursor(tokenize(text), len(text)), {})
-        amount = reader._number("a number")
-        unit = reader._unit()
-        if reader.cursor.current is not None:
-            reader.cursor.fail("the end of the duration")
-    except ParseError as error:
-        raise ParseError(
-            f'"{text}" is not a duration', span, f"write a number and {UNITS}"
-        ) from error
-    return Duration(amount, unit, span)
-
-
-def _fraction(token: Token) -> Fraction:
-    try:
-        exact = Decimal(token.text)
-    except ArithmeticError:
-        raise ParseError(f'"{token.text}" is not a number', token.span) from None
-    if len(token.text) > 60 or not -30 < exact.adjusted() < 30:
-        raise ParseError("the number is out of range", token.span)
-    return Fraction(exact)

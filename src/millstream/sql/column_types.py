@@ -11,10 +11,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from millstream.model import types
 from millstream.model.errors import ParseError, Span
 from millstream.model.names import Name
 from millstream.sql.tokens import Cursor, Token, tokenize
+from millstream.sql.type_syntax import UnsupportedTypeError, from_sql
 
 KNOWN = "BOOLEAN, INT, BIGINT, REAL, DOUBLE, DECIMAL(p, s), STRING, DATE, TIMESTAMP, …"
 
@@ -170,8 +170,8 @@ class _TypeReader:
         except SqlglotError:
             self._unsupported(tokens)
         try:
-            return types.from_sql(node)
-        except types.UnsupportedTypeError:
+            return from_sql(node)
+        except UnsupportedTypeError:
             self._unsupported(tokens)
         except ValueError as error:
             raise ParseError(str(error), span, f"types are {KNOWN}") from None

@@ -11,14 +11,12 @@ import pyarrow as pa
 from millstream.logical.catalog import Changes, Stream, Table, column_named
 from millstream.logical.plan import Field, Schema
 from millstream.model import types
+from millstream.model.durations import UNITS, chronons_or_zero
 from millstream.model.errors import BindError, DataError, ParseError
-from millstream.model.names import Name
+from millstream.model.names import Name, check_name
 from millstream.model.time import ANY_TIME, MICROSECONDS, TIMESTAMP_TIME, TimeDomain, unit_named
 from millstream.sql import statements as syntax
-from millstream.sql.clauses import UNITS, Duration, parse_duration
 from millstream.sql.column_types import type_of
-from millstream.sql.scope import check_name
-from millstream.sql.windows import chronons
 
 
 def declared_stream(statement: syntax.CreateStream) -> Stream:
@@ -79,6 +77,11 @@ def _declared(statement: syntax.CreateStream | syntax.CreateTable) -> Stream:
     elif validity is not None:
         times, unit = [validity.start, validity.end], validity.unit
     domain = time_domain(tuple(columns), times, unit, name)
+    delay, idle = 0, None
+    if ordering is not None and ordering.delay is not None:
+        delay = chronons_or_zero(ordering.delay, domain, "the delay")
+    if ordering is not None and ordering.idle is not None:
+        idle = chronons_or_zero(ordering.idle, domain, "the idle time")
     own = {s.kind: s.value for s in statement.statistics if s.column is None}
     distinct = {
         column_named(tuple(columns), s.column, name).name: s.value
@@ -90,8 +93,8 @@ def _declared(statement: syntax.CreateStream | syntax.CreateTable) -> Stream:
         tuple(columns),
         domain,
         tuple(column_named(tuple(columns), column, name).name for column in times),
-        _chronons(ordering.delay, domain, "the delay") if ordering and ordering.delay else 0,
-        _chronons(ordering.idle, domain, "the idle time") if ordering and ordering.idle else None,
+        delay,
+        idle,
         statement.source,
         own.get("rate"),
         tuple(distinct.items()),
@@ -161,19 +164,6 @@ def _unit_size(unit: str | None) -> int | None:
     if word is None:
         raise BindError(f'"{unit}" is not a unit of time', help=f"write {UNITS}")
     return MICROSECONDS[word]
-
-
-def _chronons(duration: Duration, domain: TimeDomain, what: str) -> int:
-    """As for windows, but a delay of nothing is fine."""
-    if duration.amount < 0:
-        raise BindError(f"{what} cannot be negative", duration.span)
-    return 0 if duration.amount == 0 else chronons(duration, domain, what)
-
-
-def length(value: str | int | None, domain: TimeDomain, what: str) -> int | None:
-    if value is None:
-        return None
-    return _chronons(parse_duration(str(value)), domain, what)
 
 
 def declared_schema(schema: Mapping[str, str | pa.DataType] | pa.Schema) -> Schema:

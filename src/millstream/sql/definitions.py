@@ -8,12 +8,13 @@ from decimal import Decimal
 from sqlglot.tokens import TokenType
 
 from millstream.logical.catalog import Connector, Option
+from millstream.model.durations import UNITS
 from millstream.model.errors import ParseError, did_you_mean
 from millstream.model.masking import note_options
 from millstream.model.names import Name
 from millstream.model.time import unit_named
 from millstream.sql import elsewhere
-from millstream.sql.clauses import UNITS, ClauseReader, parameter_value
+from millstream.sql.clauses import ClauseReader, parameter_value
 from millstream.sql.column_definitions import read_column
 from millstream.sql.reserved import check_declared
 from millstream.sql.statements import (

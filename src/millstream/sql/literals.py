@@ -11,9 +11,8 @@ import pyarrow as pa
 from millstream.logical import functions
 from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.model import types
+from millstream.model.time import microseconds_of
 from millstream.model.values import canonical
-
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def literal_of(value: object) -> Expression:
@@ -62,10 +61,3 @@ def literal_of(value: object) -> Expression:
         case datetime.timedelta():
             return Literal(value // datetime.timedelta(microseconds=1), types.INTERVAL)
     raise TypeError(value)
-
-
-def microseconds_of(moment: datetime.datetime) -> int:
-    """Microseconds since the epoch; a moment without a zone counts as UTC."""
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return (moment - EPOCH) // datetime.timedelta(microseconds=1)

@@ -19,13 +19,13 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
+from millstream.model.durations import Duration
 from millstream.model.errors import ParseError, Span
 from millstream.sql import elsewhere
 from millstream.sql.clauses import (
     AsOf,
     ClauseReader,
     Clauses,
-    Duration,
     Granularity,
     Shed,
     Window,

@@ -36,6 +36,7 @@ from millstream.logical.plan import (
     TopN,
 )
 from millstream.logical.text import column_text, expression_text
+from millstream.model.durations import chronons, parse_duration
 from millstream.model.errors import (
     BindError,
     MillstreamError,
@@ -48,12 +49,10 @@ from millstream.model.names import Name
 from millstream.model.time import ANY_TIME, INFINITY, TimeDomain
 from millstream.model.types import sql_name
 from millstream.sql.aggregation import bind_aggregate, is_aggregate
-from millstream.sql.clauses import parse_duration
 from millstream.sql.relations import with_time
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope
 from millstream.sql.tokens import tokenize
-from millstream.sql.windows import chronons
 
 
 @dataclass

@@ -14,22 +14,12 @@ from millstream.logical.catalog import DerivedStream, Stream
 from millstream.logical.expressions import Column, Expression, conjunction, rewrite, walk
 from millstream.logical.plan import Join, JoinKind, Map, Named, Plan, rename
 from millstream.model.errors import BindError, CatalogError, Span, UnknownNameError, did_you_mean
-from millstream.model.names import Name
+from millstream.model.names import Name, check_name
 from millstream.sql import elsewhere
 from millstream.sql.clauses import Clauses
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
-from millstream.sql.scope import (
-    Key,
-    Merged,
-    Relation,
-    Scope,
-    check_name,
-    name_of,
-    part,
-    refuse_others,
-    span_of,
-)
+from millstream.sql.scope import Key, Merged, Relation, Scope, name_of, part, refuse_others, span_of
 from millstream.sql.statements import clauses_of, is_comma
 from millstream.sql.windows import apply_clauses, apply_stream_function, without_arrival
 

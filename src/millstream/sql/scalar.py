@@ -46,6 +46,7 @@ from millstream.sql.operands import (
 )
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scope import Scope, name_of, name_span_of, refuse_others, span_of
+from millstream.sql.type_syntax import from_sql
 from millstream.sql.written import is_unary_plus, too_many
 
 BOOLEAN = pa.bool_()
@@ -406,7 +407,7 @@ class ScalarBinder:
             raise BindError(too_many(node.meta["called"], 1, given), span_of(node))
         operand = self._literal(node.this, negative=True) if negative else self.bind(node.this)
         try:
-            target = types.from_sql(node.to)
+            target = from_sql(node.to)
         except ValueError as error:
             raise BindError(str(error), span_of(node)) from None
         if not types.can_cast(operand.type, target):

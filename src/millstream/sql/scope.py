@@ -226,17 +226,6 @@ def name_of(identifier: exp.Expression) -> Name:
     return Name(identifier.name, bool(identifier.args.get("quoted")), span_of(identifier))
 
 
-def check_name(name: Name) -> None:
-    """Refuse what cannot be the name of a column: `$` marks hidden ones, and plan text has one
-    line a node."""
-    if not name.text:
-        raise BindError("a column needs a name", name.span)
-    if name.text.startswith("$"):
-        raise BindError('the name of a column cannot begin with "$"', name.span)
-    if "\n" in name.text or "\r" in name.text:
-        raise BindError("a name cannot have a line break", name.span)
-
-
 def part(node: exp.Expression, key: str) -> Any:
     """An argument of a node; some have a trailing underscore in newer versions of sqlglot."""
     value = node.args.get(key)

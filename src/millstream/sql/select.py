@@ -30,6 +30,7 @@ from millstream.logical.plan import (
     TopN,
 )
 from millstream.model.errors import BindError, Span
+from millstream.model.names import check_name
 from millstream.sql.aggregation import bind_aggregate, is_ordered_aggregate
 from millstream.sql.clause_binders import (
     GroupedBinder,
@@ -50,7 +51,7 @@ from millstream.sql.ordering import (
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.references import FromBinder, distinct_names
 from millstream.sql.scalar import ScalarBinder, connected
-from millstream.sql.scope import Scope, check_name, name_of, part, refuse_others, span_of
+from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.unnest import outer_columns
 from millstream.sql.windows import apply_stream_function, with_arrival, with_order
 

@@ -16,9 +16,10 @@ from sqlglot import exp
 from millstream.logical.catalog import Changes, Connector
 from millstream.logical.text import literal_text
 from millstream.model import types
+from millstream.model.durations import Duration
 from millstream.model.errors import Span
 from millstream.model.names import Name
-from millstream.sql.clauses import Clauses, Duration, EffectiveAt, Shed
+from millstream.sql.clauses import Clauses, EffectiveAt, Shed
 
 _CLAUSES = "stream_clauses"
 _COMMA = "comma"

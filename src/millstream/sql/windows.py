@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pyarrow as pa
-
 from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import (
@@ -28,36 +26,12 @@ from millstream.logical.plan import (
     TimeWindow,
 )
 from millstream.logical.uniqueness import at_most_one_row
+from millstream.model.durations import Duration, chronons
 from millstream.model.errors import BindError, Diagnostic, Span
 from millstream.model.names import Name, QualifiedName
-from millstream.model.time import INFINITY, LONGEST, TimeDomain
+from millstream.model.time import INFINITY
 from millstream.sql import clauses as syntax
-from millstream.sql.clauses import UNITS
 from millstream.sql.scope import Relation, Scope, visible
-
-
-def chronons(duration: syntax.Duration, domain: TimeDomain, what: str) -> int:
-    """The length of a duration on this time line; positive, and a whole number of chronons."""
-    if duration.unit is not None and domain.microseconds is None:
-        raise BindError(
-            f"{what} has a unit, but the stream's BIGINT time has none",
-            duration.span,
-            "declare it with ORDERED BY column UNIT MILLISECONDS, or write a bare number",
-        )
-    if duration.amount <= 0:
-        raise BindError(f"{what} must be positive", duration.span)
-    if duration.unit is None and pa.types.is_timestamp(domain.type):
-        raise BindError(
-            f"{what} needs a unit, because the stream has TIMESTAMP time",
-            duration.span,
-            f"write {duration} SECONDS, or another of {UNITS}",
-        )
-    length = domain.chronons(duration.amount, duration.unit)
-    if length is None:
-        raise BindError(f"{what} is no whole number of {domain.units}", duration.span)
-    if length > LONGEST:
-        raise BindError(f"{what} is too long", duration.span, "write UNBOUNDED")
-    return length
 
 
 def apply_clauses(
@@ -171,7 +145,7 @@ def _time_window(plan: Plan, window: syntax.Window) -> Plan:
     for column in window.partition:  # PARTITION BY c RANGE d is RANGE d; c must still exist
         _partition_column(plan, column)
 
-    def length(duration: syntax.Duration, what: str) -> int:
+    def length(duration: Duration, what: str) -> int:
         size = chronons(duration, domain, what)
         if size % granules:
             raise BindError(
@@ -185,15 +159,15 @@ def _time_window(plan: Plan, window: syntax.Window) -> Plan:
             size = INFINITY
         case syntax.Now():
             size = granules
-        case syntax.Duration() as duration:
+        case Duration() as duration:
             size = length(duration, "the window")
         case syntax.Count():
             raise AssertionError("RANGE has a duration")
     slide = granules
-    if isinstance(window.slide, syntax.Duration):
+    if isinstance(window.slide, Duration):
         slide = length(window.slide, "the slide")
     minimum = None
-    if isinstance(window.minimum, syntax.Duration):
+    if isinstance(window.minimum, Duration):
         minimum = length(window.minimum, "the smallest window")
         if minimum > size:
             raise BindError("MIN is longer than MAX", window.minimum.span)

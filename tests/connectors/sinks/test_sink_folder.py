@@ -16,8 +16,8 @@ import pyarrow.dataset
 import pytest
 
 import millstream as ms
+from millstream.connectors.contracts import GivenBatch, Sink, SinkContext
 from millstream.connectors.sinks import folder
-from millstream.runtime.sinks import GivenBatch, Sink, SinkContext
 
 SCHEMA = pa.schema([("x", pa.int64())])
 TABLE = pa.table({"x": [1, 2]}, schema=SCHEMA)

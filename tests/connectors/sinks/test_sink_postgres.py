@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
+from millstream.connectors.contracts import GivenBatch, Sink, SinkContext
 from millstream.connectors.sinks import postgres
-from millstream.runtime.sinks import GivenBatch, Sink, SinkContext
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'millstream[postgres]'")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.connectors.tables.registry import table_source
+from millstream.connectors.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges, TableSource, TableTrouble
 from millstream.logical.catalog import Connector, Option, Table
 from millstream.logical.plan import Field

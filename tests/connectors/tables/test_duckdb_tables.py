@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.tables.followers import contents, declared, following
-from millstream.connectors.tables.registry import table_source
+from millstream.connectors.registry import table_source
 from millstream.logical.catalog import Table
 from millstream.model import types
 from millstream.model.errors import MillstreamError

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from connectors.tables.followers import Bag, bag, contents, declared, following
+from millstream.connectors.registry import table_source
 from millstream.connectors.tables import followed_table, replication
-from millstream.connectors.tables.registry import table_source
 from millstream.connectors.tables.table_source import TableChanges
 from millstream.logical.catalog import Changes, Table
 from millstream.model import types

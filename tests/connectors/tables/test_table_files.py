@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors.tables.followers import contents, declared, following
-from millstream.connectors.tables.registry import table_source
+from millstream.connectors.registry import table_source
 from millstream.model import types
 from millstream.model.errors import DataError, MillstreamError
 

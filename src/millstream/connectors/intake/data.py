@@ -19,8 +19,7 @@ from millstream.connectors.intake.moments import (
 from millstream.logical.plan import Field, Schema
 from millstream.model import types
 from millstream.model.errors import BindError, DataError, brief
-from millstream.model.names import Name
-from millstream.sql.scope import check_name
+from millstream.model.names import Name, check_name
 from millstream.model.values import check_decimals
 
 # What a value that is not of its type may raise.

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.connectors.intake.records import Records
 from millstream.logical.catalog import Stream
 from millstream.logical.plan import Lifetime
 from millstream.model import types
 from millstream.model.arrays import of_view
+from millstream.model.records import Records
 from millstream.model.time import FARTHEST
 from millstream.model.types import BIGINT, DOUBLE, INT
 from millstream.physical.kernels.looks import greatest, least

@@ -10,19 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.connectors.intake.checking import checked_records, in_whole, records_of
 from millstream.connectors.intake.data import column_in_data, table_of
 from millstream.connectors.intake.plain_rows import PlainRows
-from millstream.connectors.intake.records import (
-    BadRow,
-    Checked,
-    Records,
-    checked_records,
-    in_whole,
-    records_of,
-)
 from millstream.logical.catalog import Stream
 from millstream.model.arrays import concat
 from millstream.model.errors import DataError, one_of
+from millstream.model.records import BadRow, Checked, Records
 
 
 @dataclass(frozen=True)

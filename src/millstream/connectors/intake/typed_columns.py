@@ -7,7 +7,6 @@ error.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,16 +28,8 @@ from millstream.model import types
 from millstream.model.arrays import concat
 from millstream.model.errors import DataError, brief
 from millstream.model.long_texts import fitted, ordinary_type
+from millstream.model.records import BadRow
 from millstream.model.values import out_of_years, to_plain, to_type
-
-
-@dataclass(frozen=True)
-class BadRow:
-    """A row that cannot be taken in: its number, counted from 1, and why."""
-
-    number: int
-    message: str
-    help: str | None = None
 
 
 def note(bad: dict[int, BadRow], index: int, message: str, help: str | None = None) -> None:

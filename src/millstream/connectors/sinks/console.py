@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import LAST_TIMESTAMP
-from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
+from millstream.connectors.contracts import GivenBatch, Noop, Sink, SinkContext
+from millstream.model.types import LAST_TIMESTAMP
 
 
 class Console(Noop):

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from millstream.connectors.contracts import GivenBatch, Noop, Sink, SinkContext
 from millstream.connectors.postgres_sql import table_names
 from millstream.connectors.sinks.kept_rows import changed_rows, gone, kept_schema
 from millstream.model.errors import QueryError
-from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -20,10 +20,10 @@ from typing import IO
 import pyarrow as pa
 
 from millstream.checkpoint.files import sync_folder
+from millstream.connectors.contracts import GivenBatch, Noop, Sink, SinkContext
 from millstream.connectors.sinks.plain import json_lines, needs_text, texts
 from millstream.model.errors import QueryError
 from millstream.model.types import sql_name
-from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 Write = Callable[[pa.Table, IO[bytes]], None]
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from millstream.checkpoint.files import sync_folder
+from millstream.connectors.contracts import GivenBatch, Noop, SinkContext
 from millstream.connectors.sinks.kept_rows import changed_rows, gone, kept_schema
 from millstream.connectors.tables.comparing import net_changes
 from millstream.model.errors import QueryError
-from millstream.runtime.sinks import GivenBatch, Noop, SinkContext
 
 _TOKEN, _BATCH = b"millstream.token", b"millstream.batch"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from millstream.connectors.contracts import SinkContext
 from millstream.connectors.tables.comparing import net_changes
 from millstream.connectors.tables.table_source import TableChanges
 from millstream.model.errors import QueryError
-from millstream.runtime.sinks import SinkContext
 
 _OF_CHANGES = ("at", "change")
 

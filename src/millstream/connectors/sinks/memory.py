@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from millstream.connectors.contracts import GivenBatch, Noop, Sink, SinkContext
 from millstream.connectors.sinks.plain import zoned
 from millstream.connectors.sinks.spark_format import told
-from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 
 def memory(context: SinkContext, name: str | None = None) -> Sink:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from millstream.connectors.contracts import GivenBatch, Noop, Sink, SinkContext
 from millstream.connectors.postgres_sql import (
     identifier,
     identifiers,
@@ -28,7 +29,6 @@ from millstream.connectors.postgres_sql import (
 )
 from millstream.connectors.sinks.postgres_columns import check_columns, created, prepared, unfit
 from millstream.model.errors import QueryError
-from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 if TYPE_CHECKING:
     from psycopg import Connection as Connected

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.connectors.intake.records import LAST_TIMESTAMP
 from millstream.connectors.sinks.plain import texts
 from millstream.model import types
 from millstream.model.errors import QueryError, listed
+from millstream.model.types import LAST_TIMESTAMP
 
 if TYPE_CHECKING:
     from psycopg import Connection

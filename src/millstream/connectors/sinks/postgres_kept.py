@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from millstream.connectors.contracts import GivenBatch, SinkContext
 from millstream.connectors.postgres_sql import identifier, identifiers, sql
 from millstream.connectors.sinks.kept_rows import changed_rows, gone, kept_schema
 from millstream.connectors.sinks.postgres import Connection, Postgres, csv_rows
 from millstream.connectors.sinks.postgres_columns import types_of
 from millstream.model.errors import QueryError
-from millstream.runtime.sinks import GivenBatch, SinkContext
 
 _COMMENT = "kept by Millstream"
 _STAGE = "millstream_changes"

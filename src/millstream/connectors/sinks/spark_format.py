@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from millstream.connectors.contracts import GivenBatch, Noop, SinkContext
 from millstream.connectors.sinks.plain import zoned
 from millstream.model.errors import MillstreamError, QueryError
-from millstream.runtime.sinks import GivenBatch, Noop, SinkContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

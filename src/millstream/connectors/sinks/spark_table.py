@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from millstream.connectors.contracts import GivenBatch, Noop, Sink, SinkContext
 from millstream.connectors.sinks.folder import Folder, local_path, write_parquet
 from millstream.connectors.sinks.plain import zoned
 from millstream.connectors.sinks.spark_format import told
 from millstream.model.errors import QueryError
-from millstream.runtime.sinks import GivenBatch, Noop, Sink, SinkContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

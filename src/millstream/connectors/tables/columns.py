@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import checked_records
+from millstream.connectors.intake.checking import checked_records
 from millstream.logical.catalog import Table
 from millstream.logical.plan import Field
 from millstream.model import types

@@ -8,34 +8,17 @@ the driver and to the sink. What the operators take is as on the local engine, i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from millstream.optimizer.cost.estimate import EngineCost, Estimates
 from millstream.optimizer.cost.work import Constants, Handling
 from millstream.optimizer.statistics import Statistics, StreamStatistics
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.source import Source
+from millstream.physical.placing import Placing
 
 BATCH_SECONDS = 1.0  # what comes within it is one job, where the query has no trigger
 TIMES = 2  # words of a row beside its columns: its interval
-
-
-@dataclass(frozen=True)
-class Exchanged:
-    """An edge of the plan whose rows change places; `copies` of each are sent."""
-
-    node: PhysicalPlan
-    copies: int = 1
-
-
-@dataclass(frozen=True)
-class Placing:
-    """How a plan is cut for Spark: the edges whose rows change places, and the levels of fragments
-    above the leaves."""
-
-    exchanged: Sequence[Exchanged]
-    levels: int
 
 
 def in_jobs(known: Statistics) -> Statistics:

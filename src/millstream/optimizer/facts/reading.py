@@ -22,6 +22,7 @@ from millstream.logical.expressions import (
     rewrite,
     walk,
 )
+from millstream.logical.failing import can_fail
 from millstream.logical.plan import (
     Aggregate,
     CountWindow,
@@ -34,7 +35,6 @@ from millstream.logical.plan import (
     TopN,
 )
 from millstream.model import types
-from millstream.optimizer.conditions import can_fail
 
 Key: TypeAlias = tuple[str, str]  # of a column: qualifier and name
 

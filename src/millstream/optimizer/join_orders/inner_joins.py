@@ -26,6 +26,7 @@ from millstream.logical.expressions import (
     conjuncts,
     walk,
 )
+from millstream.logical.failing import can_fail
 from millstream.logical.plan import (
     CountWindow,
     Filter,
@@ -38,7 +39,6 @@ from millstream.logical.plan import (
     Schema,
 )
 from millstream.model import types
-from millstream.optimizer.conditions import can_fail
 from millstream.optimizer.join_graph import Equality, Input, JoinGraph, Predicate, mask_of, members
 from millstream.optimizer.join_orders.trees import Tree, inputs_of
 from millstream.physical.joins.steps import EqualityClass, Link, equality_classes

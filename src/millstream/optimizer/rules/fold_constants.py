@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from millstream.logical import functions
 from millstream.logical.evaluate import evaluator, is_deterministic
 from millstream.logical.expressions import Call, Cast, Expression, Literal, operands, rewrite
+from millstream.logical.failing import can_fail
 from millstream.logical.functions import EvaluationError
 from millstream.logical.plan import Plan, expressions, map_expressions
 from millstream.model.masking import Secret
-from millstream.optimizer.conditions import can_fail
 from millstream.optimizer.facts.sharing import Consumers
 from millstream.optimizer.rewriting import rewritten
 

@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from millstream.logical.failing import can_fail
 from millstream.logical.plan import (
     Aggregate,
     CountWindow,
@@ -38,7 +39,6 @@ from millstream.logical.plan import (
     TopN,
     Union,
 )
-from millstream.optimizer.conditions import can_fail
 from millstream.optimizer.facts.reading import (
     Key,
     aggregate_can_fail,

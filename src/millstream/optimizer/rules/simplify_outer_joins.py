@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millstream.logical.expressions import Expression, Literal, conjuncts
+from millstream.logical.failing import can_fail
 from millstream.logical.plan import Filter, Join, JoinKind, Plan, Schema
-from millstream.optimizer.conditions import can_fail
 from millstream.optimizer.facts.reading import Key, substituted
 from millstream.optimizer.facts.sharing import Consumers
 from millstream.optimizer.rewriting import rewritten

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from millstream.logical.elements import row_key
 from millstream.logical.expressions import AggregateCall
+from millstream.model.elements import row_key
 from millstream.physical.accumulators.accumulator import Accumulator, Answer
 from millstream.physical.accumulators.counts import CountRows
 from millstream.physical.accumulators.rows import CODES, RowPool

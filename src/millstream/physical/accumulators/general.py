@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.aggregates import lookup
-from millstream.logical.elements import Row, row_key
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.functions import EvaluationError, Signature
+from millstream.model.elements import Row, row_key
 from millstream.model.values import to_arrow
 from millstream.physical.accumulators.accumulator import Accumulator, Answer
 from millstream.physical.accumulators.rows import RowPool

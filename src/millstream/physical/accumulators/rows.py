@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.logical.elements import Row
+from millstream.model.elements import Row
 from millstream.model.types import BINARY, INT, STRING
 from millstream.model.values import to_arrow, to_plain
 from millstream.physical.accumulators.words import ABSENT, Layout

@@ -10,10 +10,10 @@ from functools import reduce
 
 import pyarrow as pa
 
-from millstream.logical.elements import Row
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.functions import EvaluationError
+from millstream.model.elements import Row
 from millstream.physical.accumulators.general import Bag, BagAccumulator
 from millstream.physical.accumulators.words import ABSENT
 from millstream.physical.batch import Ints, State

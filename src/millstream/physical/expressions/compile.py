@@ -9,7 +9,6 @@ from functools import partial
 import pyarrow as pa
 
 from millstream.logical import functions
-from millstream.logical.elements import Row
 from millstream.logical.evaluate import Evaluator, UserFunction, evaluator, is_deterministic
 from millstream.logical.expressions import (
     AggregateCall,
@@ -23,6 +22,7 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import Signature
 from millstream.logical.plan import Schema
+from millstream.model.elements import Row
 from millstream.model.types import BOOLEAN, DOUBLE, STRING
 from millstream.physical.expressions.by_distinct import (
     FAILURES,

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from sortedcontainers import SortedList
 
-from millstream.logical.elements import Row
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import SortKey
 from millstream.model.arrays import larger
+from millstream.model.elements import Row
 from millstream.model.time import INFINITY
 from millstream.model.values import order_key
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State

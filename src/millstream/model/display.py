@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.connectors.intake.records import LAST_TIMESTAMP
+from millstream.model.types import LAST_TIMESTAMP
 
 if TYPE_CHECKING:
     from millstream.api.query import Query

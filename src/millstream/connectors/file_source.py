@@ -10,55 +10,45 @@ import threading
 from collections.abc import Iterator
 from itertools import chain
 
-from millstream.checkpoint.journal import Journal
+from millstream.connectors.contracts import Notes, RowSource
 from millstream.connectors.files import Files, file_arguments
-from millstream.connectors.intake.records import Checked
 from millstream.connectors.listing import DataFile, unchanged
 from millstream.connectors.live import Live
 from millstream.logical.catalog import Stream
-from millstream.runtime.graph import Graph
-from millstream.runtime.inbox import Inbox, Inlet
-from millstream.runtime.inputs import Input
-from millstream.runtime.sources import Reader
+from millstream.model.records import Checked
 
 NOTED_FILES = 100  # at most so many are noted at once, and read again after a crash
 
 
-def connect(stream: Stream, available_now: bool) -> FileReader:
-    return FileReader(stream, Files(stream, file_arguments(stream), available_now))
+def connect(stream: Stream, available_now: bool) -> FileSource:
+    return FileSource(Files(stream, file_arguments(stream), available_now))
 
 
-class FileReader(Reader):
+class FileSource(RowSource):
     """`_noted` are the files that were begun before a restart and are needed again, with the number
     of the first row of each group; `_known` are the paths of all that were begun."""
 
-    def __init__(self, stream: Stream, files: Files) -> None:
+    def __init__(self, files: Files) -> None:
         super().__init__(
-            stream, lambda: Live(self._rows), for_now=files.may_grow, bounded=not files.follows
+            lambda: Live(self._rows), for_now=files.may_grow, bounded=not files.follows
         )
         self._files = files
-        self._journal: Journal | None = None  # of a query that has not ended
+        self._notes: Notes | None = None  # of a query that has not ended
         self._noting = threading.Lock()
         self._noted: list[tuple[int, list[DataFile]]] = []
         self._known: set[str] = set()
 
-    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
-        if graph.checkpoint is not None:
-            self._journal = Journal(graph.checkpoint, stream.name)
-        return super().open(stream, graph, inbox)
+    def resume(self, notes: Notes | None, received: int) -> int:
+        self._notes = notes
+        found = [] if notes is None else notes.notes()
+        begun = [number for number, (row, _) in enumerate(found) if row <= received]
+        self._noted = found[begun[-1] :] if begun else found
+        self._known = {file.path for _, files in found for file in files}
+        return self._first
 
-    def attach(self, inlet: Inlet, received: int) -> int:
-        notes = self._journal.notes() if self._journal is not None else []
-        begun = [number for number, (row, _) in enumerate(notes) if row <= received]
-        self._noted = notes[begun[-1] :] if begun else notes
-        self._known = {file.path for _, files in notes for file in files}
-        super().attach(inlet, received)
-        return received - self._first
-
-    def detach(self, inlet: Inlet) -> None:
-        super().detach(inlet)
+    def release(self) -> None:
         with self._noting:
-            self._journal = None
+            self._notes = None
 
     @property
     def _first(self) -> int:
@@ -79,8 +69,8 @@ class FileReader(Reader):
 
     def _note(self, row: int, files: list[DataFile]) -> None:
         with self._noting:
-            if self._journal is not None:
-                self._journal.add(row, files)
+            if self._notes is not None:
+                self._notes.add(row, files)
 
     def _new(self, closed: threading.Event) -> Iterator[tuple[None, list[DataFile]]]:
         """The files that are not noted, some at a time."""
