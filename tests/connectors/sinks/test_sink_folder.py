@@ -17,6 +17,7 @@ import pytest
 
 import millstream as ms
 from millstream.connectors.contracts import GivenBatch, Sink, SinkContext
+from millstream.connectors.registry import Connectors
 from millstream.connectors.sinks import folder
 
 SCHEMA = pa.schema([("x", pa.int64())])
@@ -28,7 +29,7 @@ def context(token: str = "one", next_batch: int = 0) -> SinkContext:
 
 
 def opened(path: Path, token: str = "one", next_batch: int = 0, kind: str = "parquet") -> Sink:
-    return ms.sink(kind, path=str(path)).open(context(token, next_batch))
+    return Connectors().open_sink(ms.sink(kind, path=str(path)), context(token, next_batch))
 
 
 def visible(path: Path) -> list[str]:
@@ -270,13 +271,13 @@ def test_a_folder_of_other_files_of_the_query(tmp_path: Path) -> None:
 )
 def test_paths_that_cannot_be(path: Any, message: str) -> None:
     with pytest.raises(ms.QueryError) as error:
-        ms.sink("parquet", path=path).open(context())
+        Connectors().open_sink(ms.sink("parquet", path=path), context())
     assert message in str(error.value)
 
 
 def test_a_path_as_an_address(tmp_path: Path) -> None:
-    ms.sink("parquet", f"file://{tmp_path}/a").open(context()).close()
-    ms.sink("parquet", f"file:{tmp_path}/b").open(context()).close()
+    Connectors().open_sink(ms.sink("parquet", f"file://{tmp_path}/a"), context()).close()
+    Connectors().open_sink(ms.sink("parquet", f"file:{tmp_path}/b"), context()).close()
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import millstream as ms
 from millstream.connectors.contracts import GivenBatch, Sink, SinkContext
+from millstream.connectors.registry import Connectors
 from millstream.connectors.sinks import postgres
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'millstream[postgres]'")
@@ -33,7 +34,7 @@ def database(url: str) -> Iterator[Any]:
 
 def opened(url: str, token: str = "one", next_batch: int = 0, table: str = "answers") -> Sink:
     context = SinkContext("q", SCHEMA, "FINAL", token, next_batch)
-    return ms.sink("postgres", url=url, table=table).open(context)
+    return Connectors().open_sink(ms.sink("postgres", url=url, table=table), context)
 
 
 def given(url: str, *numbers: int, token: str = "one") -> None:
