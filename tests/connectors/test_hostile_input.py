@@ -29,10 +29,9 @@ from millstream.connectors.files import Files, file_arguments
 from millstream.connectors.lines import Dropped, cut_lines, cut_rows
 from millstream.connectors.listing import listed_files
 from millstream.connectors.socket_lines import SocketLines, socket_arguments
-from millstream.connectors.intake.checking import Checked
-from millstream.model.values import to_type
 from millstream.logical.catalog import Stream
 from millstream.model.records import Checked
+from millstream.model.values import to_type
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

@@ -16,7 +16,6 @@ from typing import IO, Protocol
 
 from millstream.checkpoint.folders import FOLDER_MODE, new_file, private_folder
 from millstream.checkpoint.folders import CheckpointError as CheckpointError
-from millstream.model.errors import QueryError
 
 _DRAFT = ".draft"
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.checkpoint.folders import file_name
 from millstream.api.pulls import PullQuery
 from millstream.api.query import Query
+from millstream.checkpoint.folders import file_name
 from millstream.cli.liveness import is_live
 from millstream.cli.mailbox import Mailbox
 from millstream.cli.output import Output, default_format

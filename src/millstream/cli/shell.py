@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from millstream.checkpoint.folders import FOLDER_MODE, new_file
 from millstream.api.pulls import PullQuery
 from millstream.api.query import Query
 from millstream.api.views import View
+from millstream.checkpoint.folders import FOLDER_MODE, new_file
 from millstream.cli.explain import verbose_text
 from millstream.cli.live import watch, watch_kept
 from millstream.cli.liveness import is_live

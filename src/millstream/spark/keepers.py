@@ -26,10 +26,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from millstream.checkpoint.folders import FOLDER_MODE, new_file
-from millstream.model.errors import QueryError
 from millstream.fragments.keeping import Order
 from millstream.fragments.messages import Kind, Message, as_record, messages_in
 from millstream.fragments.work import Work
+from millstream.model.errors import QueryError
 from millstream.spark.job import Task
 
 _PATIENCE = 60.0  # seconds in which a keeper must be up

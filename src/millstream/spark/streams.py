@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.folders import file_name
-from millstream.model.errors import QueryError
 from millstream.fragments.remote import RemoteGraph
 from millstream.fragments.remote_input import RemoteInput
 from millstream.logical.catalog import Stream
