@@ -1,0 +1,1 @@
+"""What a program sees: sessions, queries, views; statements carried out."""

@@ -1,0 +1,1 @@
+"""Operators over batches of columns, and what they are made of."""

@@ -1,0 +1,1 @@
+"""Tables and kept answers: their rows now, and what they have been."""

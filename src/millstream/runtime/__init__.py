@@ -1,0 +1,1 @@
+"""Queries that run in this process: graph, inputs, rounds, delivery, metrics."""

@@ -1,0 +1,1 @@
+"""The operators, one file each: plan node, meaning, state, cost."""

@@ -1,0 +1,1 @@
+"""What operators keep: rows by slot, keys as codes, strings once, versions."""
