@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from millstream.api.listings import queries_table, streams_table
-from millstream.api.pulls import pull_query
+from millstream.api.pulls import PullQuery, pull_query
 from millstream.api.query import Query
+from millstream.api.state import SessionState
 from millstream.api.table_changes import change_table
 from millstream.api.tables import latest_text
 from millstream.api.views import View
@@ -22,6 +23,7 @@ from millstream.model.errors import (
     located,
     render,
 )
+from millstream.model.modes import EngineName, QueryState
 from millstream.model.names import Name
 from millstream.sql import statements as syntax
 from millstream.sql.binder import bind_query
@@ -30,57 +32,53 @@ from millstream.sql.parser import parse
 from millstream.sql.pulls import is_pull
 from millstream.sql.relations import with_time
 
-if TYPE_CHECKING:
-    from millstream.api.session import Session
-
 
 class Execution:
     """Of the statements of one text; `file` is where it comes from, for messages."""
 
     def __init__(
-        self, session: Session, text: str, file: str | None, parameters: Mapping[str, object]
+        self, state: SessionState, text: str, file: str | None, parameters: Mapping[str, object]
     ) -> None:
-        self._session = session
-        self._catalog = session.catalog
+        self._state = state
+        self._workspace = state.workspace
+        self._catalog = state.workspace.catalog
+        self._strict = state.workspace.settings.strict
         self._text = text
         self._file = file
         self._parameters = parameters
 
     def carry_out(self, statement: syntax.Statement) -> Any:
-        session, catalog = self._session, self._catalog
+        state, catalog = self._state, self._catalog
         match statement:
             case syntax.CreateStream():
                 stream = declared_stream(statement)
-                numbered = not session._origins.is_read_by_spark(stream)
+                numbered = not self._workspace.origins.is_read_by_spark(stream)
                 catalog.add_stream(replace(stream, numbered=numbered), statement.name.span)
-                session._kept.retain(stream.name, statement.retention)
+                state.kept.retain(stream.name, statement.retention)
             case syntax.CreateTable():
-                return session._add_table(declared_table(statement), statement.name.span)
+                return state.add_table(declared_table(statement), statement.name.span)
             case syntax.CreateLatest():
                 self._create_latest(statement)
             case syntax.CreateDerivedStream():
                 self._create_derived(statement)
-                session._kept.retain(statement.name.text, statement.retention)
+                state.kept.retain(statement.name.text, statement.retention)
             case syntax.CreateView():
                 return self._create_view(statement)
             case syntax.ChangeTable():
-                return change_table(session, statement, self._parameters)
+                return change_table(state, statement, self._parameters)
             case syntax.Select() | syntax.InsertInto():
                 return self._register(statement)
             case syntax.Drop(kind="STREAM" | "TABLE" | "VIEW" as kind, name=name):
-                dropped = catalog.stream(name)
-                catalog.drop_stream(name, kind.lower())
-                session._kept.drop(dropped.name)
-                session._origins.drop(dropped.name)
+                state.drop_stream(name, kind.lower())
             case syntax.Drop(name=name):
                 self._check_stopped(name)
-                del session.queries[catalog.drop_query(name).name]
+                state.drop_query(name)
             case syntax.Stop(name=name):
                 self._stop(name)
             case syntax.Show(what="STREAMS" | "TABLES" as what):
                 return streams_table(catalog, what.lower().removesuffix("s"))
             case syntax.Show(what="VIEWS"):
-                return session._kept.listing()
+                return state.kept.listing()
             case syntax.Show():
                 return queries_table(catalog)
         return None
@@ -95,7 +93,7 @@ class Execution:
         (query,) = parse(text, {})
         assert isinstance(query, syntax.Select)
         with located(text, None):
-            bound = bind_query(query.query, self._catalog, {}, self._session.strict)
+            bound = bind_query(query.query, self._catalog, {}, self._strict)
         derived = DerivedStream(statement.name.text, bound.plan, "table")
         self._catalog.add_stream(derived, statement.name.span, bound.depends_on)
 
@@ -109,7 +107,7 @@ class Execution:
             )
         _refuse_shed(query)
         self._catalog.check_free(statement.name.text, statement.name.span)
-        bound = bind_query(query, self._catalog, self._parameters, self._session.strict)
+        bound = bind_query(query, self._catalog, self._parameters, self._strict)
         self._warn(bound.warnings)
         self._catalog.add_stream(
             DerivedStream(statement.name.text, bound.plan),
@@ -121,42 +119,42 @@ class Execution:
         self._catalog.check_free(statement.name.text, statement.name.span)
         _refuse_shed(statement.query)
         query = replace(statement.query, emit=None, every=None)
-        bound = bind_query(query, self._catalog, self._parameters, self._session.strict)
+        bound = bind_query(query, self._catalog, self._parameters, self._strict)
         self._warn(bound.warnings)
-        plan = with_time(bound.plan, self._session._origins.times_named(bound.plan))
-        return self._session._kept.create(statement, replace(bound, plan=plan))
+        plan = with_time(bound.plan, self._workspace.origins.times_named(bound.plan))
+        return self._state.kept.create(statement, replace(bound, plan=plan))
 
-    def _register(self, statement: syntax.Select | syntax.InsertInto) -> Query:
+    def _register(self, statement: syntax.Select | syntax.InsertInto) -> Query | PullQuery:
         if isinstance(statement, syntax.Select) and is_pull(statement.query, self._catalog):
-            return pull_query(self._session, statement, self._parameters)
+            return pull_query(self._state, statement, self._parameters)
         if isinstance(statement, syntax.InsertInto):
-            spark = self._session.engine == "spark"
-            self._session.connectors.check_target(statement.sink, spark)
-        bound = bind_query(statement.query, self._catalog, self._parameters, self._session.strict)
+            spark = self._workspace.settings.engine is EngineName.SPARK
+            self._workspace.connectors.check_target(statement.sink, spark)
+        bound = bind_query(statement.query, self._catalog, self._parameters, self._strict)
         self._warn(bound.warnings)
-        plan = with_time(bound.plan, self._session._origins.times_named(bound.plan))
+        plan = with_time(bound.plan, self._workspace.origins.times_named(bound.plan))
         name = self._catalog.new_query_name()
         entry = RegisteredQuery(name, plan, str(statement), bound.depends_on)
         sink = statement.sink if isinstance(statement, syntax.InsertInto) else None
         shed = statement.query.shed
         most = None if shed is None else float(shed.most / 100)
-        return self._session._registered(
-            Query(self._session, entry, bound.emit, bound.warnings, sink, most)
-        )
+        query = Query(self._workspace, entry, bound.emit, bound.warnings, sink, most)
+        self._state.register(query)
+        return query
 
     def _stop(self, name: Name) -> None:
         query = self._catalog.query(name)
-        if query.state != "running":
+        if query.state is not QueryState.RUNNING:
             raise CatalogError(
                 f'query "{query.name}" is not running', name.span, "DROP QUERY removes it"
             )
-        running = self._session.queries[query.name].running
+        running = self._state.queries[query.name].running
         assert running is not None
         running.stop()
 
     def _check_stopped(self, name: Name) -> None:
         query = self._catalog.query(name)
-        if query.state == "running":
+        if query.state is QueryState.RUNNING:
             raise CatalogError(
                 f'query "{query.name}" is running',
                 name.span,

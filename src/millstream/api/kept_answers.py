@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from millstream.api.readable import Readable
 from millstream.api.views import View, kept, view_of
+from millstream.api.workspace import Workspace
 from millstream.logical.catalog import DerivedStream, Table
 from millstream.model.errors import MillstreamWarning, QueryError
+from millstream.model.modes import QueryState
 from millstream.model.names import Name
 from millstream.model.records import Records
 from millstream.relations.tables import HeldTable
@@ -19,21 +21,6 @@ from millstream.sql import statements as syntax
 from millstream.sql.binder import Bound, bind_query
 from millstream.sql.parser import parse
 from millstream.sql.pulls import Read
-
-if TYPE_CHECKING:
-    from millstream.api.session import Session
-
-
-class Readable(Protocol):
-    """Rows that pull queries read."""
-
-    @property
-    def lock(self) -> threading.RLock:
-        """Nothing changes while it is held."""
-
-    def read(self, read: Read) -> Callable[[], Records]:
-        """What gives the rows as they are now, also when the lock is let go; FileNotFoundError, if
-        some of them are no longer kept by then."""
 
 
 class TableRows:
@@ -55,8 +42,8 @@ class TableRows:
 class KeptAnswers:
     """`starts`: views run as soon as they are created."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
         self._kept: dict[str, View] = {}  # by the name of the view, or of the stream
         self.starts = True
 
@@ -66,14 +53,14 @@ class KeptAnswers:
 
     @property
     def views(self) -> dict[str, View]:
-        catalog = self._session.catalog
+        catalog = self._workspace.catalog
         names = [stream.name for stream in catalog.streams if stream.kind == "view"]
         return {name: self._kept[name] for name in names}
 
     def create(self, statement: syntax.CreateView, bound: Bound) -> View:
-        view = view_of(self._session, statement, bound.plan)
+        view = view_of(self._workspace, statement, bound.plan)
         entry = DerivedStream(view.name, bound.plan, "view")
-        self._session.catalog.add_stream(entry, statement.name.span, bound.depends_on)
+        self._workspace.catalog.add_stream(entry, statement.name.span, bound.depends_on)
         self._add(view)
         return view
 
@@ -84,8 +71,8 @@ class KeptAnswers:
         text = f"SELECT * FROM {Name(name, quoted=True)}"
         (select,) = parse(text)
         assert isinstance(select, syntax.Select)
-        bound = bind_query(select.query, self._session.catalog)
-        self._add(kept(self._session, name, bound.plan, text, retention))
+        bound = bind_query(select.query, self._workspace.catalog)
+        self._add(kept(self._workspace, name, bound.plan, text, retention))
 
     def _add(self, view: View) -> None:
         self._kept[view.name] = view
@@ -93,7 +80,7 @@ class KeptAnswers:
             try:
                 view.start()
             except BaseException:
-                catalog, name = self._session.catalog, Name(view.name, quoted=True)
+                catalog, name = self._workspace.catalog, Name(view.name, quoted=True)
                 catalog.drop_stream(name, catalog.stream(name).kind)
                 del self._kept[view.name]
                 raise
@@ -106,17 +93,17 @@ class KeptAnswers:
 
     def reader(self, read: Read) -> Readable:
         """Who has the rows that a query reads."""
-        if self._session.catalog.find_stream(Name(read.name, quoted=True)) is not read.entry:
+        if self._workspace.catalog.find_stream(Name(read.name, quoted=True)) is not read.entry:
             raise QueryError(f'{read.entry.kind} "{read.name}" was dropped')
         if isinstance(read.entry, Table):
-            return TableRows(self._session._origins.table(Name(read.name, quoted=True)))
+            return TableRows(self._workspace.origins.table(Name(read.name, quoted=True)))
         view = self._kept.get(read.name)
         if view is None:
             raise QueryError(
                 f'"{read.name}" has no history: it retains nothing',
                 help="create it with RETAIN d, or make a materialized view of it",
             )
-        if view.state == "registered":
+        if view.state is QueryState.REGISTERED:
             raise QueryError(f'view "{view.name}" is not started', help="start it: view.start()")
         if view.exception is not None:
             message = f'view "{view.name}" has failed, and is as it was at {view.frontier}'

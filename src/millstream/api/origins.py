@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from millstream.connectors.intake.data import is_spark_frame
 from millstream.connectors.intake.rows import all_records
-from millstream.logical.catalog import Stream, Table
+from millstream.connectors.registry import Connectors
+from millstream.logical.catalog import Catalog, Stream, Table
 from millstream.logical.plan import Lifetime, Plan, beginners, sources_of
 from millstream.model.errors import DataError, MillstreamError, QueryError
 from millstream.model.names import Name
@@ -18,9 +20,9 @@ from millstream.runtime.bounded import BATCH_ROWS
 from millstream.runtime.sources import Feed, Reader
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.api.session import Session
+    from millstream.optimizer.planned import Facts
     from millstream.optimizer.statistics import Statistics
     from millstream.runtime.inputs import Origin
     from millstream.spark.leaves import SparkRows
@@ -29,10 +31,17 @@ Held: TypeAlias = "Records | Feed | Reader | HeldTable | DataFrame"
 
 
 class Origins:
-    """What a session knows of its streams' rows."""
+    """What a session knows of its streams' rows; `spark` is there on the Spark engine."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(
+        self,
+        catalog: Catalog,
+        connectors: Connectors,
+        spark: Callable[[], SparkSession] | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._connectors = connectors
+        self._spark = spark
         self._held: dict[str, Held] = {}
 
     def hold(self, stream: str, held: Held) -> None:
@@ -45,12 +54,12 @@ class Origins:
             held.close()
 
     def table(self, name: Name) -> HeldTable:
-        held = self._held[self._session.catalog.stream(name).name]
+        held = self._held[self._catalog.stream(name).name]
         assert isinstance(held, HeldTable)
         return held
 
     def stream(self, name: str) -> Stream:
-        stream = self._session.catalog.stream(Name(name, quoted=True))
+        stream = self._catalog.stream(Name(name, quoted=True))
         assert isinstance(stream, Stream)
         return stream
 
@@ -73,7 +82,7 @@ class Origins:
             stream = self.stream(name)
             if stream.connector is None or self._held.get(name) is not None:
                 continue
-            connectors = self._session.connectors
+            connectors = self._connectors
             known = connectors.has_source(stream.connector.name.text)
             if not known and not self.is_read_by_spark(stream):
                 raise connectors.unknown_source(stream)
@@ -117,6 +126,22 @@ class Origins:
             self._held[name] = records
         return records
 
+    def facts(self, plan: Plan) -> Facts:
+        """What is known of the sources of a plan when it is planned."""
+        from millstream.optimizer.planned import Facts
+
+        streams = {name: self.stream(name) for name in sources_of(plan)}
+        held = {name: self._held.get(name) for name in streams}
+        disordered = frozenset(
+            name
+            for name, stream in streams.items()
+            if stream.delay and not isinstance(held[name], Records)
+        )
+        small = frozenset(
+            name for name, rows in held.items() if isinstance(rows, HeldTable) and rows.is_small
+        )
+        return Facts(disordered, small, partial(self.statistics, plan))
+
     def statistics(self, plan: Plan) -> Statistics:
         """What is known of the sources of a plan: declared, or from a look at rows in memory."""
         from millstream.optimizer.sampling import sampled, sampled_table, span_of
@@ -144,7 +169,8 @@ class Origins:
 
         stream, held = self.stream(name), self._held.get(name)
         if held is None and self.is_read_by_spark(stream):
-            return SparkRows(whole_frame(self._session.spark, stream), leaf_of(plan, stream))
+            assert self._spark is not None
+            return SparkRows(whole_frame(self._spark(), stream), leaf_of(plan, stream))
         if not is_spark_frame(held):
             return None
         if held.isStreaming:  # type: ignore[union-attr]
@@ -180,14 +206,15 @@ class Origins:
         if held is not None:
             return SparkStream(held, not held.isStreaming, available_now)
         assert stream.connector is not None
-        frame, ends = stream_frame(self._session.spark, stream), not follows(stream.connector)
+        assert self._spark is not None
+        frame, ends = stream_frame(self._spark(), stream), not follows(stream.connector)
         look, leaf = poll_interval(stream.connector), leaf_of(plan, stream)
         return SparkStream(frame, ends, available_now, look, leaf)
 
     def is_read_by_spark(self, stream: Stream) -> bool:
         """Whether a declared stream is one of Spark's formats: on Spark those that it knows better,
         and all that nobody else knows."""
-        if stream.connector is None or self._session.engine != "spark":
+        if stream.connector is None or self._spark is None:
             return False
         if isinstance(stream, Table):
             return False
@@ -195,8 +222,8 @@ class Origins:
 
         name = stream.connector.name.text.lower()
         prefers = name in PREFERRED and stream.unit is None  # Spark takes no numbers for times
-        connectors = self._session.connectors
+        connectors = self._connectors
         return not connectors.is_registered(name) and (prefers or not connectors.has_source(name))
 
     def _connected(self, stream: Stream, available_now: bool) -> Reader:
-        return Reader(stream, self._session.connectors.row_source(stream, available_now))
+        return Reader(stream, self._connectors.row_source(stream, available_now))

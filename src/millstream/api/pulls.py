@@ -7,21 +7,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.api.query import Query
+from millstream.api.readable import Readable
+from millstream.api.workspace import Workspace
 from millstream.logical.catalog import RegisteredQuery
 from millstream.logical.plan import Plan, SortKey
 from millstream.logical.text import plan_json, plan_text
 from millstream.model.arrays import single
+from millstream.model.elements import Row
 from millstream.model.errors import Diagnostic, MillstreamError, QueryError
+from millstream.model.modes import Emit, QueryState
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
+from millstream.optimizer.choice import choose
+from millstream.optimizer.optimize import optimize
 from millstream.physical.batch import Ints
+from millstream.physical.expressions import Draws
+from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.ordering import order_words
+from millstream.physical.text import physical_json, physical_text
 from millstream.relations.standing import reading
 from millstream.runtime import bounded
 from millstream.runtime.answers import snapshot_table
@@ -31,68 +40,115 @@ from millstream.sql.relations import with_time
 from millstream.sql.statements import Select
 
 if TYPE_CHECKING:
-    from millstream.api.kept_answers import Readable
-    from millstream.api.session import Session
-    from millstream.physical.operator import Context, PhysicalPlan
     from millstream.runtime.running import Running
 
 
-class PullQuery(Query):
+class PullQuery:
     """What a SELECT over views and tables alone gives. `run` answers from what they keep, all read
     at one moment: each view as it stands at its own frontier. A question is not registered: only
-    `start` does that, and runs the query for ever, with the queries of the views in their place;
-    `refusal` is why that cannot be."""
+    `start` and `named` do that, and `start` runs the query for ever, with the queries of the views
+    in their place; `refusal` is why that cannot be."""
 
     def __init__(
         self,
-        session: Session,
+        session: PullSession,
         entry: RegisteredQuery,
         warnings: tuple[Diagnostic, ...],
         pull: Pull,
         refusal: MillstreamError | None,
     ) -> None:
-        super().__init__(session, entry, "FINAL", warnings)
+        self._session = session
+        self._entry = entry
         self.pull = pull
         self._refusal = refusal
+        self._continuous = Query(session.workspace, entry, Emit.FINAL, warnings)
+        #: Rows that could not be evaluated in the last run, each with its message.
+        self.errors: list[tuple[Row, str]] = []
 
-    def _answer(self) -> pa.Table:
-        """The rows, in the order that the query asks for, else by their columns."""
-        inputs = read_at_once(self._session, self.pull.reads)
-        context = self._context()
-        table = rows_of(self.pull.plan, self._kept_plan, context, inputs)
-        self._note_errors(context.errors)
-        if self.pull.keys:
-            table = table.take(pa.array(sorted_by(self.pull.keys, self.pull.plan, table)))
-        return table.slice(0, self.pull.limit).select(range(self.pull.width))
+    @property
+    def name(self) -> str:
+        return self._entry.name
 
-    @cached_property
-    def _kept_plan(self) -> PhysicalPlan:
-        return chosen(self._session, self.pull.plan)
+    @property
+    def text(self) -> str:
+        """Its statement, as the parser understood it."""
+        return self._entry.text
+
+    @property
+    def plan(self) -> Plan:
+        """Of the query that `start` runs."""
+        return self._entry.plan
+
+    @property
+    def emit(self) -> Emit:
+        return Emit.FINAL
+
+    @property
+    def sink(self) -> None:
+        """It has none."""
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return self._continuous.warnings
+
+    @property
+    def running(self) -> Running | None:
+        """What `start` gave last."""
+        return self._continuous.running
+
+    @property
+    def state(self) -> QueryState:
+        return self._entry.state
+
+    def __repr__(self) -> str:
+        return f"<PullQuery {self.name}: {self.text}>"
+
+    def _repr_html_(self) -> str:
+        return self._continuous._repr_html_()
 
     @property
     def schema(self) -> pa.Schema:
         fields = self.pull.plan.schema[: self.pull.width]
         return pa.schema([(field.name, field.type) for field in fields])
 
-    def start(self, *arguments: object, **options: object) -> Running:
+    def run(self) -> pa.Table:
+        """The rows, in the order that the query asks for, else by their columns."""
+        inputs = read_at_once(self._session, self.pull.reads)
+        catalog = self._session.workspace.catalog
+        draws = Draws(self._continuous.chance.seed)
+        context = Context(catalog.functions, catalog.aggregates, draws=draws)
+        table = rows_of(self.pull.plan, self._kept_plan, context, inputs)
+        self._continuous.note_errors(context.errors)
+        self.errors = self._continuous.errors
+        if self.pull.keys:
+            table = table.take(pa.array(sorted_by(self.pull.keys, self.pull.plan, table)))
+        return table.slice(0, self.pull.limit).select(range(self.pull.width))
+
+    @cached_property
+    def _kept_plan(self) -> PhysicalPlan:
+        return chosen(self._session.workspace, self.pull.plan)
+
+    def start(self, *arguments: Any, **options: Any) -> Running:
         """Let it run for ever, as any other query."""
+        return self._registered().start(*arguments, **options)
+
+    def named(self, name: str) -> Query:
+        """The query that runs for ever, registered under a name."""
+        return self._registered().named(name)
+
+    def snapshot(self, *arguments: Any, **options: Any) -> pa.Table:
+        """The answer at one instant of the query that runs for ever."""
+        return self._continuous.snapshot(*arguments, **options)
+
+    def _registered(self) -> Query:
         if self._refusal is not None:
             told = self._refusal.diagnostic
             raise QueryError(f"the query can only be asked once: {told.message}", help=told.help)
-        self._be_registered()
-        return super().start(*arguments, **options)  # type: ignore[arg-type]
-
-    def named(self, name: str) -> Query:
-        self._be_registered()
-        return super().named(name)
-
-    def _be_registered(self) -> None:
-        if self._session.queries.get(self.name) is not self:
-            self._entry.name = self._session.catalog.new_query_name()
-            self._session._registered(self)
-
-    def _check_registered(self) -> None:
-        """It need not be."""
+        if not self._session.workspace.catalog.has_query(self._entry):
+            self._entry.name = self._session.workspace.catalog.new_query_name()
+            self._entry.dropped = False
+            self._session.register(self._continuous)
+        return self._continuous
 
     def explain(
         self,
@@ -103,8 +159,6 @@ class PullQuery(Query):
         verbose: bool = False,
     ) -> str:
         """The plan over what is kept; `costs` and `verbose` have nothing to add."""
-        from millstream.physical.text import physical_json, physical_text
-
         if format == "json":
             told_as = plan_json(self.pull.plan)
             if physical:
@@ -116,24 +170,38 @@ class PullQuery(Query):
         return "\n\n".join(told)
 
 
-def pull_query(session: Session, statement: Select, parameters: Mapping[str, object]) -> PullQuery:
+class PullSession(Protocol):
+    """What pull queries need of a session."""
+
+    workspace: Workspace
+
+    def reader(self, read: Read) -> Readable:
+        """Who has the rows that a query reads."""
+
+    def register(self, query: Query) -> None:
+        """Make a query one of the session's."""
+
+
+def pull_query(
+    session: PullSession, statement: Select, parameters: Mapping[str, object]
+) -> PullQuery:
     """The query of a statement that `is_pull`."""
-    pull = bind_pull(statement.query, session.catalog, parameters)
+    workspace = session.workspace
+    pull = bind_pull(statement.query, workspace.catalog, parameters)
     entry = RegisteredQuery("pull", pull.plan, str(statement), frozenset())
+    strict = workspace.settings.strict
     try:
-        bound = bind_query(statement.query, session.catalog, parameters, session.strict)
+        bound = bind_query(statement.query, workspace.catalog, parameters, strict)
     except MillstreamError as error:
         return PullQuery(session, entry, (), pull, error)
-    entry.plan = with_time(bound.plan, session._origins.times_named(bound.plan))
+    entry.plan = with_time(bound.plan, workspace.origins.times_named(bound.plan))
     entry.depends_on = bound.depends_on
     return PullQuery(session, entry, bound.warnings, pull, None)
 
 
-def chosen(session: Session, plan: Plan) -> PhysicalPlan:
-    from millstream.optimizer.choice import choose
-    from millstream.optimizer.optimize import optimize
-
-    return choose(optimize(plan) if session.optimize else plan, "ELEMENTS")
+def chosen(workspace: Workspace, plan: Plan) -> PhysicalPlan:
+    """The operators of a plan over relations that are constant."""
+    return choose(optimize(plan) if workspace.settings.optimize else plan, Emit.ELEMENTS)
 
 
 def rows_of(
@@ -157,7 +225,7 @@ def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:
     return np.lexsort(words[::-1])
 
 
-def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Records]:
+def read_at_once(session: PullSession, reads: Mapping[str, Read]) -> dict[str, Records]:
     """The rows of all that is read, at one moment. Files are read when all is taken, so that no
     view waits for that."""
 
@@ -170,16 +238,18 @@ def read_at_once(session: Session, reads: Mapping[str, Read]) -> dict[str, Recor
 
 
 @contextmanager
-def at_one_moment(session: Session, reads: Iterable[Read]) -> Iterator[Callable[[Read], Records]]:
+def at_one_moment(
+    session: PullSession, reads: Iterable[Read]
+) -> Iterator[Callable[[Read], Records]]:
     """Nothing of what is read changes meanwhile: a function that reads it."""
     with _locked(session, reads) as kept:
         yield lambda read: _constant(kept[read.name].read(read)())
 
 
 @contextmanager
-def _locked(session: Session, reads: Iterable[Read]) -> Iterator[Mapping[str, Readable]]:
+def _locked(session: PullSession, reads: Iterable[Read]) -> Iterator[Mapping[str, Readable]]:
     """Who has what is read, and does not change."""
-    kept = {read.name: session._kept.reader(read) for read in reads}
+    kept = {read.name: session.reader(read) for read in reads}
     with ExitStack() as locks:
         for _, each in sorted(kept.items()):
             locks.enter_context(each.lock)

@@ -12,28 +12,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from millstream.api.execution import Execution
-from millstream.api.kept_answers import KeptAnswers
-from millstream.api.origins import Origins
 from millstream.api.query import Query
+from millstream.api.state import SessionState
 from millstream.api.tables import TableHandle
 from millstream.api.views import View
+from millstream.api.workspace import Settings, Workspace, engine_named
 from millstream.connectors.contracts import OpenSink, RowSource
 from millstream.connectors.intake.checking import records_of
 from millstream.connectors.intake.data import check_columns, is_spark_frame, schema_of, table_of
-from millstream.connectors.registry import Connect, Connectors
+from millstream.connectors.registry import Connect
 from millstream.logical.catalog import (
     Catalog,
     Stream,
-    Table,
     column_named,
 )
 from millstream.logical.evaluate import UserAggregate, UserFunction
@@ -44,15 +41,11 @@ from millstream.model.errors import (
     DataError,
     ParseError,
     QueryError,
-    Span,
     listed,
     located,
-    one_of,
 )
+from millstream.model.modes import EngineName
 from millstream.model.names import Name
-from millstream.relations.outside_tables import OutsideTable
-from millstream.relations.tables import HeldTable
-from millstream.runtime.clock import Clock
 from millstream.runtime.inbox import CAPACITY
 from millstream.runtime.sources import Feed, Reader
 from millstream.sql.calls import is_free_name
@@ -67,8 +60,6 @@ from millstream.sql.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ENGINES = ("spark", "local", "reference")
 
 
 class Session:
@@ -104,55 +95,39 @@ class Session:
         memory: float | None = None,
         spark: SparkSession | None = None,
     ) -> None:
-        if spark is not None:
-            engine = engine or "spark"
-        engine = engine or os.environ.get("MILLSTREAM_ENGINE", ENGINES[0])
-        if engine not in ENGINES:
-            raise QueryError(
-                f'engine "{engine}" does not exist', help=one_of(engine, ENGINES, "engine")
-            )
-        if on_error not in ("skip", "stop"):
-            raise QueryError(f'on_error is "skip" or "stop", not "{on_error}"')
-        if approach not in ("hybrid", "intervals", "signed"):
-            raise QueryError(f'approach is "hybrid", "intervals" or "signed", not "{approach}"')
-        self.engine = engine
-        self.strict = strict
-        self.on_error = on_error
-        self.approach = approach
-        if processors is not None and not processors > 0:
-            raise QueryError(f"processors is a positive number, not {processors!r}")
-        if memory is not None and not memory > 0:
-            raise QueryError(f"memory is a positive number of bytes, not {memory!r}")
-        self.memory = memory
-        self.optimize = optimize
-        self._processors = processors
-        self.shed = shed
-        self.catalog = Catalog()
-        self.connectors = Connectors()
-        self.queries: dict[str, Query] = {}
-        self.clock = Clock()
-        self._spark = spark
-        self._origins = Origins(self)
-        self._kept = KeptAnswers(self)
+        settings = Settings(
+            engine_named(engine, spark is not None),
+            strict,
+            on_error,
+            approach,
+            optimize,
+            processors,
+            shed,
+            memory,
+        )
+        self._workspace = Workspace(settings, spark)
+        self._state = SessionState(self._workspace)
+        self._origins = self._workspace.origins
 
-    @cached_property
+    # --- its settings ----------------------------------------------------------------------------
+
+    @property
+    def engine(self) -> EngineName:
+        return self._workspace.settings.engine
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._workspace.catalog
+
+    @property
     def spark(self) -> SparkSession:
         """Your Spark session, or one on this machine that is started when it is first needed."""
-        from millstream.spark.starting import local_spark, taken_over
-
-        return local_spark() if self._spark is None else taken_over(self._spark)
+        return self._workspace.spark
 
     @property
     def processors(self) -> float:
         """How many a query may take."""
-        if self._processors is not None:
-            return self._processors
-        if self.engine != "spark":
-            return 1.0
-        is_there = self._spark is not None or "spark" in self.__dict__
-        if is_there:
-            return float(self.spark.sparkContext.defaultParallelism)
-        return float(os.cpu_count() or 1)
+        return self._workspace.processors
 
     # --- streams ---------------------------------------------------------------------------------
 
@@ -186,7 +161,7 @@ class Session:
         _check_name(name)
         if is_spark_frame(data):
             frame: Any = data
-            if self.engine == "spark" or frame.isStreaming:
+            if self.engine is EngineName.SPARK or frame.isStreaming:
                 self._stream_frame(
                     name, frame, time=time, delay=delay, idle=idle, unit=unit, unique=unique
                 )
@@ -207,7 +182,7 @@ class Session:
     def _stream_frame(self, name: str, frame: Any, **declared: Any) -> None:
         from millstream.spark.schemas import stream_columns
 
-        if self.engine != "spark":
+        if self.engine is not EngineName.SPARK:
             raise QueryError(
                 f'stream "{name}" is a streaming DataFrame, which Spark alone can read',
                 help='use Session(engine="spark")',
@@ -301,17 +276,10 @@ class Session:
         stream = self._declared(name, columns, time, None, None, unit, ())
         if declared is None:
             _check_unit(stream)
-        handle = self._add_table(as_table(stream, key, changes))
+        handle = self._state.add_table(as_table(stream, key, changes))
         if rows is not None:
             handle.insert(rows)
         return handle
-
-    def _add_table(self, table: Table, span: Span | None = None) -> TableHandle:
-        self.catalog.check_free(table.name, span)
-        held = HeldTable(table) if table.connector is None else OutsideTable(table)
-        self.catalog.add_stream(table, span)
-        self._origins.hold(table.name, held)
-        return TableHandle(held)
 
     def source(
         self,
@@ -325,13 +293,13 @@ class Session:
         and options; `decode` makes a row of each item that gives. `replays=False` says that it does
         not give the same rows in the same order when it is called again: a query with a checkpoint
         then keeps them there until they are answered."""
-        self.connectors.add_source(name, connect, decode, replays)
+        self._workspace.connectors.add_source(name, connect, decode, replays)
 
     def sink(self, name: str, open: OpenSink) -> None:
         """Register a sink: INSERT INTO name(…), or `start(ms.sink(name, …))`, calls `open` with a
         `SinkContext` and its values and options when the query starts. It gives an object with
         `give(table, batch)` and `close()`, or a function `f(table, batch)`."""
-        self.connectors.add_sink(name, open)
+        self._workspace.connectors.add_sink(name, open)
 
     # --- functions -------------------------------------------------------------------------------
 
@@ -399,7 +367,7 @@ class Session:
         text = text.removeprefix("\ufeff")  # so that messages show the text without the mark
         results: list[Any] = []
         with located(text, file):
-            execution = Execution(self, text, file, parameters or {})
+            execution = Execution(self._state, text, file, parameters or {})
             for statement in parse(text, parameters or {}):
                 try:
                     results.append(execution.carry_out(statement))
@@ -413,18 +381,12 @@ class Session:
     @property
     def views(self) -> dict[str, View]:
         """The materialized views, by name."""
-        return self._kept.views
+        return self._state.kept.views
 
-    def _registered(self, query: Query) -> Query:
-        self.catalog.add_query(query._entry)
-        self.queries[query.name] = query
-        return query
-
-    def _rename(self, query: Query, name: str) -> None:
-        if not isinstance(name, str) or not name:
-            raise CatalogError(f"a query needs a name, not {name!r}")
-        self.catalog.rename_query(query.name, name)
-        self.queries = {other.name: other for other in self.queries.values()}
+    @property
+    def queries(self) -> dict[str, Query]:
+        """The registered queries, by name."""
+        return self._state.queries
 
 
 def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ...]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream.api.pulls import at_one_moment, chosen, rows_of
+from millstream.api.pulls import PullSession, at_one_moment, chosen, rows_of
 from millstream.connectors.intake.checking import checked_records, records_of
 from millstream.connectors.intake.rows import joined, nothing
 from millstream.logical.catalog import DerivedStream, Stream, Table
@@ -46,15 +45,14 @@ from millstream.sql.statements import ChangeTable
 from millstream.sql.table_changes import VALUES, ChangeBinder, Part, Values
 from millstream.sql.windows import with_arrival
 
-if TYPE_CHECKING:
-    from millstream.api.session import Session
 
-
-def change_table(session: Session, statement: ChangeTable, parameters: Mapping[str, object]) -> int:
+def change_table(
+    session: PullSession, statement: ChangeTable, parameters: Mapping[str, object]
+) -> int:
     """Carry a statement out; how many rows it inserts, updates and deletes."""
     table, span = _target(session, statement)
-    held = session._origins.table(Name(table.name, quoted=True))
-    binder = ChangeBinder(table, session.catalog, parameters)
+    held = session.workspace.origins.table(Name(table.name, quoted=True))
+    binder = ChangeBinder(table, session.workspace.catalog, parameters)
     parts = binder.parts(statement.body.tree)
     at = None if statement.at is None else statement.at.instant
     read = [*binder.reads.values(), Read(table)]
@@ -88,7 +86,7 @@ def _placed(span: Span | None) -> Iterator[None]:
 # --- which table ----------------------------------------------------------------------------------
 
 
-def _target(session: Session, statement: ChangeTable) -> tuple[Table, Span | None]:
+def _target(session: PullSession, statement: ChangeTable) -> tuple[Table, Span | None]:
     """The table that a statement changes, one of the session's own, and where it is named."""
     tree = statement.body.tree
     word = type(tree).__name__.upper()
@@ -97,9 +95,9 @@ def _target(session: Session, statement: ChangeTable) -> tuple[Table, Span | Non
         raise BindError(f"{word} takes the name of a table", statement.body.span)
     refuse_others(target, ("this", "alias"), word)
     name = name_of(target.this)
-    entry = session.catalog.find_stream(name)
+    entry = session.workspace.catalog.find_stream(name)
     if entry is None:
-        tables = [each.name for each in session.catalog.streams if each.kind == "table"]
+        tables = [each.name for each in session.workspace.catalog.streams if each.kind == "table"]
         help = one_of(name.text, tables, "table") or "no table is registered: write CREATE TABLE"
         if isinstance(tree, exp.Insert) and not did_you_mean(name.text, tables):
             help = f"write {name.text}(…) if it is a sink"
@@ -123,13 +121,15 @@ def _refusal(entry: Stream | DerivedStream, word: str) -> tuple[str, str]:
 # --- which rows -----------------------------------------------------------------------------------
 
 
-def _answer(session: Session, table: Table, part: Part, inputs: Mapping[str, Records]) -> pa.Table:
+def _answer(
+    session: PullSession, table: Table, part: Part, inputs: Mapping[str, Records]
+) -> pa.Table:
     """The rows of a part, in the order of the rows from which they were made; where these have
     none, by their columns."""
-    catalog = session.catalog
+    catalog = session.workspace.catalog
     context = Context(catalog.functions, catalog.aggregates)
     plan = with_arrival(part.plan) or part.plan
-    rows = rows_of(plan, chosen(session, plan), context, inputs)
+    rows = rows_of(plan, chosen(session.workspace, plan), context, inputs)
     for _, message in context.errors:
         raise QueryError(f'table "{table.name}" is not changed: {message}')
     if plan is not part.plan:
@@ -160,9 +160,9 @@ def _come(table: Table, part: Part, rows: pa.Table, numbers: Ints) -> Records:
     return records_of(table, rows.rename_columns(names))
 
 
-def _evaluated(session: Session, values: Values) -> Records:
+def _evaluated(session: PullSession, values: Values) -> Records:
     """The rows of VALUES."""
-    functions = session.catalog.functions
+    functions = session.workspace.catalog.functions
     try:
         rows = [[evaluator(item, (), functions)(()) for item in row] for row in values.rows]
     except EvaluationError as error:

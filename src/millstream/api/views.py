@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from millstream.api.query import Query
+from millstream.api.continuous import ContinuousQuery
+from millstream.api.workspace import Workspace
 from millstream.connectors.contracts import GivenBatch, NamedSink, Sink, SinkContext, UnopenedSink
 from millstream.connectors.registry import Connectors
 from millstream.logical.catalog import Connector, RegisteredQuery
 from millstream.logical.instants import chronon
 from millstream.logical.plan import Plan
 from millstream.model.arrays import single
+from millstream.model.display import table_html
 from millstream.model.durations import chronons
 from millstream.model.errors import BindError, QueryError
 from millstream.model.instants import Instant, shown
+from millstream.model.modes import Emit, QueryState
 from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch
 from millstream.relations.standing import Standing
@@ -29,7 +33,6 @@ from millstream.sql import statements as syntax
 from millstream.sql.binder import given_every
 
 if TYPE_CHECKING:
-    from millstream.api.session import Session
     from millstream.runtime.running import Running
     from millstream.sql.pulls import Read
 
@@ -42,12 +45,21 @@ class View:
     stays as it was last.
     """
 
-    def __init__(self, query: ViewQuery, standing: Standing, folder: str | None = None) -> None:
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        standing: Standing,
+        connectors: Connectors,
+        folder: str | None = None,
+    ) -> None:
         self.query = query
+        self._connectors = connectors
         self._standing = standing
         self._folder = None if folder is None else Path(os.path.abspath(folder))
         self._target: NamedSink | None = None
-        self._renewal: ViewQuery | None = None  # what gives the target whole answers, if it does
+        self._renewal: ContinuousQuery | None = (
+            None  # what gives the target whole answers, if it does
+        )
         self._running: list[Running] = []
         self._over = threading.Event()
 
@@ -59,9 +71,9 @@ class View:
         return f"<View {self.name}: {self.state}, at {self.frontier}>"
 
     def _repr_html_(self) -> str:
-        from millstream.model.display import view_html
-
-        return view_html(self)
+        """How far it has come, and its rows."""
+        told = f"({self.state}): frontier {escape(str(self.frontier))}"
+        return f"<p><b>{escape(self.name)}</b> {told}</p>{table_html(self.table())}"
 
     # --- its life --------------------------------------------------------------------------------
 
@@ -95,11 +107,11 @@ class View:
         return all(ended)
 
     @property
-    def state(self) -> str:
+    def state(self) -> QueryState:
         """What SHOW VIEWS tells: registered, running, stopped or failed."""
         if self.exception is not None:
-            return "failed"
-        return self._running[0].state if self._running else "registered"
+            return QueryState.FAILED
+        return self._running[0].state if self._running else QueryState.REGISTERED
 
     @property
     def exception(self) -> Exception | None:
@@ -146,7 +158,7 @@ class View:
 
     # --- for statements --------------------------------------------------------------------------
 
-    def given_to(self, target: NamedSink, renewal: ViewQuery | None) -> View:
+    def given_to(self, target: NamedSink, renewal: ContinuousQuery | None) -> View:
         """The view, which gives its changes to a target, or whole answers by another query."""
         self._target, self._renewal = target, renewal
         return self
@@ -195,7 +207,7 @@ class _Keeper(UnopenedSink):
     def open(self, context: SinkContext) -> Sink:
         self._view._opened(context)
         if self._also is not None:
-            self._target = self._view.query._session.connectors.open_sink(self._also, context)
+            self._target = self._view.query._workspace.connectors.open_sink(self._also, context)
         return self
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
@@ -224,17 +236,10 @@ def _records_of(rows: Batch) -> Records:
     return Records(list(rows.columns), rows.start, rows.end, rows.weight)
 
 
-class ViewQuery(Query):
-    """The query of a view, which is none of the session's own."""
-
-    def _check_registered(self) -> None:
-        pass
-
-
 # --- from statements ------------------------------------------------------------------------------
 
 
-def view_of(session: Session, statement: syntax.CreateView, plan: Plan) -> View:
+def view_of(workspace: Workspace, statement: syntax.CreateView, plan: Plan) -> View:
     """The view that a statement makes of the plan of its query; not started."""
     query, target = statement.query, statement.target
     if target is None:
@@ -244,27 +249,30 @@ def view_of(session: Session, statement: syntax.CreateView, plan: Plan) -> View:
                 query.emit_span,
                 "write INTO connector(…), or leave EMIT EVERY out: a view is always up to date",
             )
-        return kept(session, statement.name.text, plan, str(query), statement.retention)
+        return kept(workspace, statement.name.text, plan, str(query), statement.retention)
     if query.every is None:
-        sink, renewal = _keeping(session.connectors, target), None
+        sink, renewal = _keeping(workspace.connectors, target), None
     else:
         sink = NamedSink(target.name.text, target.values, dict(target.options))
         whole = given_every(query.every, plan)
-        renewal = ViewQuery(session, _entry(statement.name.text, whole, str(query)), "EVERY", ())
-    made = kept(session, statement.name.text, plan, str(query), statement.retention)
+        renewal = ContinuousQuery(
+            workspace, _entry(statement.name.text, whole, str(query)), Emit.EVERY
+        )
+    made = kept(workspace, statement.name.text, plan, str(query), statement.retention)
     return made.given_to(sink, renewal)
 
 
 def kept(
-    session: Session, name: str, plan: Plan, text: str, retention: syntax.Retention | None
+    workspace: Workspace, name: str, plan: Plan, text: str, retention: syntax.Retention | None
 ) -> View:
     """The answer of a query as a view; not started."""
-    query = ViewQuery(session, _entry(name, plan, text), "CHANGES", ())
+    query = ContinuousQuery(workspace, _entry(name, plan, text), Emit.CHANGES)
     retain = None
     if retention is not None and retention.duration is not None:
         retain = chronons(retention.duration, plan.domain, "what is retained")
     standing = Standing(name, plan.schema, plan.domain, retain)
-    return View(query, standing, None if retention is None else retention.folder)
+    folder = None if retention is None else retention.folder
+    return View(query, standing, workspace.connectors, folder)
 
 
 def _entry(name: str, plan: Plan, text: str) -> RegisteredQuery:

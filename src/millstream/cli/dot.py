@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from millstream.api.query import Query
+    from millstream.api.continuous import ContinuousQuery
+    from millstream.api.pulls import PullQuery
 
 
-def dot_graph(query: Query, physical: bool = False) -> str:
+def dot_graph(query: ContinuousQuery | PullQuery, physical: bool = False) -> str:
     """The operators, each with an edge to the one that reads it."""
     told = json.loads(query.explain("json", physical=physical))
     lines = [f"digraph {quoted(query.name)} {{", "  rankdir=BT;", "  node [shape=box];"]

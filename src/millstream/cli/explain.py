@@ -9,7 +9,8 @@ from millstream.cli.reading import UsageError, bound
 from millstream.cli.views import queries_of
 
 if TYPE_CHECKING:
-    from millstream.api.query import Query
+    from millstream.api.continuous import ContinuousQuery
+    from millstream.api.pulls import PullQuery
 
 
 def explain(
@@ -41,7 +42,7 @@ def explain(
         print("\n\n".join(told))
 
 
-def verbose_text(query: Query, costs: bool = False) -> str:
+def verbose_text(query: ContinuousQuery | PullQuery, costs: bool = False) -> str:
     """All that is known of a query before it runs."""
     from millstream.model.types import sql_name
 

@@ -43,7 +43,7 @@ class CurrentTable:
         self._counts: dict[tuple[Any, ...], int] = {}
 
     @staticmethod
-    def of(query: Query) -> CurrentTable:
+    def of(query: Query | PullQuery) -> CurrentTable:
         return CurrentTable(query.schema, _order(query.plan))
 
     def apply(self, changes: pa.Table) -> None:
@@ -105,7 +105,7 @@ def cell_text(value: Any) -> str:
     return f"{value:,.2f}" if isinstance(value, float) else text_of(value)
 
 
-def watch(query: Query) -> None:
+def watch(query: Query | PullQuery) -> None:
     """Show the answer of an EMIT CHANGES query as it changes, until it ends or Ctrl-C."""
     from rich.console import Console, Group
     from rich.live import Live
@@ -133,7 +133,7 @@ def watch_kept(session: Session, query: PullQuery) -> None:
     from rich.text import Text
 
     names = {read.name for read in query.pull.reads.values()}
-    views = [view for view in session._kept.all if view.name in names]
+    views = [view for view in session._state.kept.all if view.name in names]
     elsewhere = any(_is_elsewhere(read.entry) for read in query.pull.reads.values())
     with suppress(KeyboardInterrupt), Live(console=Console(), auto_refresh=False) as live:
         goes_on = True

@@ -111,7 +111,7 @@ def standing(
     from millstream.api.session import Session
 
     session = Session(engine)
-    session._kept.starts = False  # the command says when
+    session._state.kept.starts = False  # the command says when
     with warnings_told():
         return session, session.run_statements(text, name, values)
 

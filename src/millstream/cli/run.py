@@ -28,6 +28,7 @@ from millstream.model.instants import shown
 from millstream.runtime.outputs import unusable
 
 if TYPE_CHECKING:
+    from millstream.api.continuous import ContinuousQuery
     from millstream.api.session import Session
     from millstream.api.views import View
     from millstream.connectors.contracts import Sink
@@ -49,9 +50,10 @@ def run(
     session, results = bound(file, engine, parameters)
     with warnings_as_lines():
         _run(session, results, file, format, until, checkpoint)
-    queries = [*session.queries.values(), *(r for r in results if isinstance(r, PullQuery))]
+    queries: list[Query | PullQuery] = list(session.queries.values())
+    queries += [result for result in results if isinstance(result, PullQuery)]
     started = [q.running for q in queries if q.running is not None]
-    started += [running for view in session._kept.all for running in view.running]
+    started += [running for view in session._state.kept.all for running in view.running]
     failed = any(query.errors for query in queries)
     return int(failed or any(running.progress.errors for running in started))
 
@@ -88,7 +90,9 @@ def _run(
     for number, result in enumerate(results, 1):
         if isinstance(result, PullQuery):
             run_bounded(session, result, output, named=f"statement {number}")
-    if not views and not any(isinstance(result, pa.Table | Query) for result in results):
+    if not views and not any(
+        isinstance(result, pa.Table | Query | PullQuery) for result in results
+    ):
         print(f'warning: "{file}" has no query: nothing was run', file=sys.stderr)
 
 
@@ -98,12 +102,12 @@ def _opened_sinks(queries: Iterable[Query], stack: ExitStack) -> dict[str, Sink]
     sinks = {}
     for query in queries:
         if query.sink is not None:
-            sinks[query.name] = query._opened_sink()
+            sinks[query.name] = query.opened_sink()
             stack.callback(sinks[query.name].close)
     return sinks
 
 
-def _end(query: Query, until: str | None) -> Instant | None:
+def _end(query: ContinuousQuery, until: str | None) -> Instant | None:
     if until is None:
         return None
     domain = query.plan.domain
@@ -116,7 +120,7 @@ def _end(query: Query, until: str | None) -> Instant | None:
 
 def run_bounded(
     session: Session,
-    query: Query,
+    query: Query | PullQuery,
     output: Output,
     end: Instant | None = None,
     named: str | None = None,
@@ -124,7 +128,10 @@ def run_bounded(
 ) -> None:
     """To its end; the answer in normal form and in order, or to its sink, which may be open."""
     with progress(lambda: f"{query.name} runs"), cancelled_by_interrupt(session):
-        table = query.run() if sink is None else query._deliver(lambda: sink)
+        if sink is None or isinstance(query, PullQuery):
+            table = query.run()
+        else:
+            table = query.deliver(lambda: sink)
     if query.sink is None:
         output.give(named or query.name, cropped(table, end))
 

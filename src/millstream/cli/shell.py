@@ -31,6 +31,7 @@ from millstream.cli.run import run_live
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import await_ending, start_views
 from millstream.model.errors import MillstreamError, ParseError, QueryError
+from millstream.model.modes import Emit
 from millstream.model.names import Name
 from millstream.model.types import sql_name
 from millstream.sql.tokens import tokenize
@@ -169,7 +170,7 @@ class Shell:
         for query in self._session.queries.values():
             if query.running is not None:
                 query.running.stop()
-        for view in self._session._kept.all:
+        for view in self._session._state.kept.all:
             view.stop()
 
     def _statements(self, text: str) -> None:
@@ -180,12 +181,12 @@ class Shell:
                 self._print(result)
             elif isinstance(result, View):
                 print(f"{result.name} runs; DROP VIEW {result.name} ends it", file=sys.stderr)
-            elif isinstance(result, Query):
+            elif isinstance(result, Query | PullQuery):
                 self._query(result)
             elif isinstance(result, int):
                 print(f"({_counted(result)} changed)")
 
-    def _query(self, query: Query) -> None:
+    def _query(self, query: Query | PullQuery) -> None:
         if not isinstance(query, PullQuery):
             spark_started(self._session)
         if query.sink is not None:
@@ -195,14 +196,14 @@ class Shell:
         self._last = query.text
         self._asked(query, self._answer)
 
-    def _asked(self, query: Query, answer: Callable[[Query], None]) -> None:
+    def _asked(self, query: Query | PullQuery, answer: Callable[[Query | PullQuery], None]) -> None:
         """A question is not kept: no stream is in use because somebody once looked at it."""
         try:
             answer(query)
         finally:
             self._drop(query)
 
-    def _answer(self, query: Query) -> None:
+    def _answer(self, query: Query | PullQuery) -> None:
         if isinstance(query, PullQuery):
             await_ending(self._session, query)
         if isinstance(query, PullQuery) or not is_live(self._session, query):
@@ -210,12 +211,12 @@ class Shell:
             with waiting, cancelled_by_interrupt(self._session):
                 table = query.run()
             self._print(table)
-        elif query.emit == "CHANGES" and sys.stdout.isatty():
+        elif query.emit is Emit.CHANGES and sys.stdout.isatty():
             watch(query)
         else:
             run_live([query], Output("table"), {query.name: None})
 
-    def _drop(self, query: Query) -> None:
+    def _drop(self, query: Query | PullQuery) -> None:
         if self._session.queries.get(query.name) is query:
             self._session.sql(f"DROP QUERY `{query.name}`")
 
@@ -255,14 +256,14 @@ class Shell:
         }
         self._print(pa.table(columns))
 
-    def _select(self, text: str) -> Query:
+    def _select(self, text: str) -> Query | PullQuery:
         """The query of a SELECT, or of the last one."""
         text = text or self._last or ""
         if not text:
             raise QueryError("there is no query yet", help="write one: \\explain SELECT …")
         with warnings_told():
             query = self._session.run_script(text, None, self._parameters)
-        if not isinstance(query, Query):
+        if not isinstance(query, Query | PullQuery):
             raise QueryError("that is no query", help="write a SELECT")
         return query
 
@@ -273,7 +274,7 @@ class Shell:
             watch_kept(self._session, query)
             return
         spark_started(self._session)
-        if query.emit != "CHANGES":
+        if query.emit is not Emit.CHANGES:
             self._drop(query)
             query = self._select(f"{query.text.removesuffix(' EMIT FINAL')} EMIT CHANGES")
         self._asked(query, watch)

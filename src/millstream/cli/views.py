@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from millstream.api.continuous import ContinuousQuery
 from millstream.api.pulls import PullQuery
-from millstream.api.query import Query
 from millstream.api.views import View
 from millstream.cli.liveness import ends, is_live
 from millstream.cli.progress import progress
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from millstream.api.session import Session
 
 
-def queries_of(session: Session, results: Iterable[Any]) -> list[Query]:
+def queries_of(session: Session, results: Iterable[Any]) -> list[ContinuousQuery | PullQuery]:
     """The queries of a script, those of its views and those that are asked once too."""
-    found: list[Query] = []
+    found: list[ContinuousQuery | PullQuery] = []
     for result in results:
         if isinstance(result, View) and result.name in session.views:
             found.append(result.query)
@@ -31,22 +31,22 @@ def queries_of(session: Session, results: Iterable[Any]) -> list[Query]:
 def start_views(session: Session, checkpoint: str | None = None) -> list[View]:
     """Let all views run, and what keeps the history of streams; those without a folder of their own
     have one in the checkpoint."""
-    session._kept.starts = True
-    for view in session._kept.all:
+    session._state.kept.starts = True
+    for view in session._state.kept.all:
         view.start(None if checkpoint is None else str(Path(checkpoint) / view.name))
-    return session._kept.all
+    return session._state.kept.all
 
 
 def any_live(session: Session) -> bool:
     """Whether the query of some view goes on for ever."""
-    return any(is_live(session, view.query) for view in session._kept.all)
+    return any(is_live(session, view.query) for view in session._state.kept.all)
 
 
 def await_ending(session: Session, query: PullQuery) -> None:
     """The views that a query reads to their end, if it is in sight: all their streams are read from
     files and the like."""
     names = {read.name for read in query.pull.reads.values()}
-    views = [view for view in session._kept.all if view.name in names]
+    views = [view for view in session._state.kept.all if view.name in names]
     await_views(view for view in views if ends(session, view.query))
 
 

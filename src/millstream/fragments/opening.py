@@ -13,40 +13,40 @@ from pathlib import Path
 from millstream.checkpoint.files import LocalFiles, Lock
 from millstream.checkpoint.identity import Identity, claim
 from millstream.fragments.cutting import fragments_of
-from millstream.fragments.pipeline import Executor, InProcess, Pipeline
-from millstream.fragments.remote import RemoteGraph
+from millstream.fragments.pipeline import InProcess, Pipeline, TaskRunner
+from millstream.fragments.remote import RemoteExecutor
 from millstream.fragments.work import Work
 from millstream.physical.operator import Context, PhysicalPlan
-from millstream.runtime.graph import Graph, Sink
+from millstream.runtime.graph import Receive
 
 SHARDS_A_PLACE = 4  # so that a restart may have more places
 
 
 @dataclass(frozen=True)
 class Opener:
-    """Opens the graph of a query; without a checkpoint its state lies in a folder that goes with
-    it. `executor` runs the tasks, of which there are `places`. `discards`: nobody wants the
+    """Opens the executor of a query; without a checkpoint its state lies in a folder that goes with
+    it. `runner` runs the tasks, of which there are `places`. `discards`: nobody wants the
     answer."""
 
     identity: Identity
     seed: int
     checkpoint: str | None
     places: int = 1
-    executor: Callable[[Work, LocalFiles], Executor] = InProcess
+    runner: Callable[[Work, LocalFiles], TaskRunner] = InProcess
     discards: bool = False
 
-    def __call__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> Graph:
+    def __call__(self, plan: PhysicalPlan, context: Context, receive: Receive) -> RemoteExecutor:
         root = self.checkpoint or tempfile.mkdtemp(prefix="millstream-")
         durable = self.checkpoint is not None
         close = _closing(Lock(root), root, durable)
         try:
             files = LocalFiles(root, durable)
             plan, work = self._claimed(files, plan, context)
-            pipeline = Pipeline(work, files, self.executor(work, files))
+            pipeline = Pipeline(work, files, self.runner(work, files))
         except BaseException:
             close()
             raise
-        return RemoteGraph(plan, context, sink, pipeline, files, close)
+        return RemoteExecutor(plan, context, receive, pipeline, files, close)
 
     def _claimed(
         self, files: LocalFiles, plan: PhysicalPlan, context: Context

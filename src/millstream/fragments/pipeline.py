@@ -27,7 +27,7 @@ from millstream.physical.batch import Batch
 _PUBLISHED = "published"
 
 
-class Executor(Protocol):
+class TaskRunner(Protocol):
     """Who runs the tasks of a batch."""
 
     def run(
@@ -64,13 +64,13 @@ class InProcess:
 class Pipeline:
     """The batches of a query, from where its checkpoint is."""
 
-    def __init__(self, work: Work, files: Files, executor: Executor) -> None:
+    def __init__(self, work: Work, files: Files, runner: TaskRunner) -> None:
         self.manifest = last_manifest(files) or Manifest(-1)
         _check_published(files, self.manifest)
         self._before = self.manifest
         self._work = work
         self._files = files
-        self._executor = executor
+        self._runner = runner
         self._token = secrets.token_hex(4)
 
     def run(
@@ -83,7 +83,7 @@ class Pipeline:
         """Run and commit the next batch. `learn` gives what the driver wants to know again."""
         batch = self.manifest.batch + 1
         order = Order(batch, step, self.manifest.shards, self._token)
-        outcome = Outcome(self._work, step, self._executor.run(order, inputs, frames))
+        outcome = Outcome(self._work, step, self._runner.run(order, inputs, frames))
         writer = Writer(self._files, f"{FOLDER}/{batch:010d}-driver-{self._token}")
         kept = writer.add(learn(outcome))
         answers = [*outcome.staged, *(writer.add(payload) for payload in outcome.inline)]
@@ -124,7 +124,7 @@ class Pipeline:
         collect_garbage(self._files, kept, (FOLDER,))
 
     def close(self) -> None:
-        self._executor.close()
+        self._runner.close()
 
 
 def _in_levels(

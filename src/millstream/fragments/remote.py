@@ -17,29 +17,22 @@ from millstream.model.arrays import int64
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
-from millstream.physical.operator import Context, Operator, PhysicalPlan
+from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.source import Source
-from millstream.runtime.graph import Graph, Sink, Vertex
+from millstream.runtime.graph import Receive
 from millstream.runtime.position import Position
 from millstream.runtime.running import has_state
 from millstream.runtime.tally import Tally, together
 
 
-class Elsewhere(Operator):
-    """An operator that is not here."""
-
-    def process(self, port: int, batch: Batch) -> list[Batch]:
-        raise AssertionError("nothing is pushed through it")
-
-
-class RemoteGraph(Graph):
-    """Looks like a graph to whoever reads the inputs."""
+class RemoteExecutor:
+    """The operators are elsewhere; what comes back of a round is its answers."""
 
     def __init__(
         self,
         plan: PhysicalPlan,
         context: Context,
-        sink: Sink,
+        receive: Receive,
         pipeline: Pipeline,
         files: LocalFiles,
         close: Callable[[], None],
@@ -47,10 +40,9 @@ class RemoteGraph(Graph):
         self.folder = files.root
         self.checkpoint = files if files.durable else None
         self.context = context
-        self.root = Vertex(plan, Elsewhere())
-        self.sources = {s.stream: [Vertex(s, Elsewhere())] for s in _sources(plan).values()}
-        self._vertices = {id(self.root): self.root}
-        self._sink = sink
+        self.frontier = NEVER
+        self.sources = {name: [source] for name, source in _sources(plan).items()}
+        self._receive = receive
         self._pipeline = pipeline
         self._files = files
         self._close = close
@@ -61,20 +53,18 @@ class RemoteGraph(Graph):
         self._has_late = has_state(plan)
         self._tallies: dict[tuple[int, int], list[Tally]] = {}
 
-    def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
+    def push(self, source: Source, batch: Batch) -> None:
         """Keep a batch of a source until the end of the round."""
-        node = vertex.node
-        assert isinstance(node, Source)
-        self._frontiers[node.stream] = max(self._frontiers[node.stream], batch.frontier)
+        self._frontiers[source.stream] = max(self._frontiers[source.stream], batch.frontier)
         self._moved = True
         if len(batch):
             columns = list(batch.columns)
             first, number = 0, None
-            if node.arrival:
+            if source.arrival:
                 numbers = int64(columns.pop())
-                first, number = int(numbers[0]), numbers if node.is_table else None
+                first, number = int(numbers[0]), numbers if source.is_table else None
             records = Records(columns, batch.start, batch.end, batch.weight, number)
-            self._pushed[node.stream].append((first, records))
+            self._pushed[source.stream].append((first, records))
 
     def end_round(self) -> None:
         frames = [f for input in self._remote if (f := input.frame(self._has_late)) is not None]
@@ -118,8 +108,7 @@ class RemoteGraph(Graph):
         """What was pushed, each stream in one piece; also nothing is told."""
         inputs = []
         for stream, pieces in self._pushed.items():
-            node = self.sources[stream][0].node
-            assert isinstance(node, Source)
+            node = self.sources[stream][0]
             types = [field.type for field in node.schema[: len(node.schema) - node.arrival]]
             nothing = Batch.empty(types, NEVER)
             empty = Records(list(nothing.columns), nothing.start, nothing.end, nothing.weight)
@@ -129,9 +118,8 @@ class RemoteGraph(Graph):
         return inputs
 
     def _answer(self, answer: Batch) -> None:
-        self.root.frontier = max(self.root.frontier, answer.frontier)
-        self.root.rows_out += len(answer)
-        self._sink(answer)
+        self.frontier = max(self.frontier, answer.frontier)
+        self._receive(answer)
 
     def follow(self, position: Position) -> None:
         self._position = position
@@ -144,7 +132,7 @@ class RemoteGraph(Graph):
             self._know(manifest.beginning)
 
     def resume(self) -> bool:
-        self.root.frontier = self._pipeline.manifest.frontier
+        self.frontier = self._pipeline.manifest.frontier
         if self._pipeline.manifest.driver is None or self._pipeline.published() is not None:
             return False
         self._answer(self._pipeline.answers())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,8 +12,8 @@ from millstream.logical.catalog import Stream
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, State
+from millstream.physical.operators.source import Source
 from millstream.runtime.bounded import BATCH_ROWS
-from millstream.runtime.graph import Vertex
 from millstream.runtime.inbox import Arrival, End, Inbox
 from millstream.runtime.inputs import Input
 from millstream.runtime.outputs import ErrorOutput, LateOutput
@@ -41,12 +41,12 @@ class RemoteInput(Input):
     def __init__(
         self,
         stream: Stream,
-        vertices: list[Vertex],
+        sources: Sequence[Source],
         supplier: Supplier,
         inbox: Inbox,
         bounded: bool = False,
     ) -> None:
-        super().__init__(stream, vertices)
+        super().__init__(stream, sources)
         self._bounded = bounded
         self.mark: Any = None  # of the last batch that was taken
         self._supplier = supplier

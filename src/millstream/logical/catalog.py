@@ -14,6 +14,7 @@ from millstream.logical.text import literal_text, name_text
 from millstream.model import types
 from millstream.model.errors import CatalogError, Span, listed, one_of
 from millstream.model.masking import MASK, Secret, is_secret_name, shown
+from millstream.model.modes import QueryState
 from millstream.model.names import Name
 from millstream.model.time import TimeDomain
 
@@ -133,7 +134,8 @@ class RegisteredQuery:
     plan: Plan
     text: str
     depends_on: frozenset[str]
-    state: str = "registered"
+    state: QueryState = QueryState.REGISTERED
+    dropped: bool = False
 
 
 @dataclass
@@ -233,6 +235,9 @@ class Catalog:
             one_of(name.text, [q.name for q in self._queries.values()], "query", "queries"),
         )
 
+    def has_query(self, query: RegisteredQuery) -> bool:
+        return self._queries.get(query.name.lower()) is query
+
     def add_query(self, query: RegisteredQuery) -> None:
         if query.name.lower() in self._queries:
             raise CatalogError(f'query "{query.name}" exists already')
@@ -248,6 +253,7 @@ class Catalog:
     def drop_query(self, name: Name) -> RegisteredQuery:
         query = self.query(name)
         del self._queries[query.name.lower()]
+        query.dropped = True
         return query
 
     def new_query_name(self) -> str:

@@ -1,2 +1,1 @@
-"""What everything else speaks of: errors, names, types, values, time, records. It knows no SQL and no
-plans."""
+"""What everything else speaks of: errors, names, types, values, time, records; no SQL, no plans."""

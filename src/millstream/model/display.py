@@ -1,4 +1,4 @@
-"""Answers and plans for people: tables as text and as HTML, values as text.
+"""Tables for people: as text and as HTML, values as text.
 
 >>> import pyarrow as pa
 >>> print("\\n".join(text_lines(pa.table({"item": ["vase", None], "price": [5, 12]}))))
@@ -14,16 +14,11 @@ import datetime
 import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from millstream.model.types import LAST_TIMESTAMP
-
-if TYPE_CHECKING:
-    from millstream.api.query import Query
-    from millstream.api.views import View
-    from millstream.runtime.running import Running
 
 _SHOWN_ROWS = 20
 _ENDS = {2**63 - 1, pa.scalar(LAST_TIMESTAMP).cast(pa.timestamp("us")).as_py()}
@@ -117,30 +112,3 @@ def table_html(table: pa.Table) -> str:
 
 def _row_html(tag: str, cells: Iterable[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def query_html(query: Query) -> str:
-    """Its name and state, its statement, and its plan to unfold."""
-    return (
-        f"<p><b>{escape(query.name)}</b> ({query.state})</p><pre>{escape(query.text)}</pre>"
-        f"<details><summary>plan</summary><pre>{escape(query.explain())}</pre></details>"
-    )
-
-
-def running_html(running: Running) -> str:
-    """How far it has come, and the results that it keeps."""
-    told = running.progress
-    progress = (
-        f"{told.rows_in:,} rows in, {told.rows_out:,} rows out, {told.batches:,} batches, "
-        f"frontier {told.frontier}"
-    )
-    kept = table_html(running.results()) if running.keeps_results else ""
-    return f"<p><b>{escape(running.name)}</b> ({running.state}): {escape(progress)}</p>{kept}"
-
-
-def view_html(view: View) -> str:
-    """How far it has come, and its rows."""
-    head = (
-        f"<p><b>{escape(view.name)}</b> ({view.state}): frontier {escape(str(view.frontier))}</p>"
-    )
-    return head + table_html(view.table())

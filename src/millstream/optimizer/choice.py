@@ -16,6 +16,7 @@ from millstream.logical.expressions import Column, operands
 from millstream.logical.failing import can_fail
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan, Schema
 from millstream.logical.uniqueness import at_most_one_row
+from millstream.model.modes import Emit
 from millstream.model.time import INFINITY
 from millstream.optimizer.conditions import join_keys
 from millstream.optimizer.facts.sharing import Nodes
@@ -51,33 +52,30 @@ class Approach(Enum):
 
 @dataclass(frozen=True)
 class Choices:
-    """`ordered` names the streams whose rows come in order of time; `areas` says how joins keep
-    their inputs, where something else is wanted than what fits their patterns (the papers compare
-    nested loops, hash tables and calendars of several sizes). `small` names the tables that have
-    few rows. `coalesced`: DISTINCT gives a row when it comes and takes it back when it goes,
-    instead of a piece of it for each equal row."""
+    """`disordered` names the streams whose rows do not come in order of time. `areas` says how
+    joins keep their inputs, where something else is wanted than what fits their patterns (the
+    papers compare nested loops, hash tables and calendars of several sizes). `small` names the
+    tables that have few rows. `coalesced`: DISTINCT gives a row when it comes and takes it back
+    when it goes, instead of a piece of it for each equal row."""
 
-    ordered: frozenset[str] | None = None  # None: all of them
+    disordered: frozenset[str] = frozenset()
     approach: Approach = Approach.HYBRID
     areas: AreaChoice = field(default_factory=AreaChoice)
     small: frozenset[str] = frozenset()
     coalesced: bool = False
 
-    def is_ordered(self, stream: str) -> bool:
-        return self.ordered is None or stream in self.ordered
 
-
-def choose(plan: Plan, emit: str = "FINAL", choices: Choices | None = None) -> PhysicalPlan:
+def choose(plan: Plan, emit: Emit = Emit.FINAL, choices: Choices | None = None) -> PhysicalPlan:
     """The plan of a query that emits its answer FINAL, as CHANGES, or as a whole EVERY so often;
     or, for internal use, as the ELEMENTS that its last operator gives."""
     plan = Nodes().plan(plan)
     begins = frozenset(source.stream for source in logical.beginners(plan))
-    chosen = _Chooser(choices or Choices(), begins).node(plan)
-    if emit == "ELEMENTS":
+    chosen = _Chooser(plan, choices or Choices(), begins).node(plan)
+    if emit == Emit.ELEMENTS:
         return chosen
-    if emit == "EVERY":
+    if emit == Emit.EVERY:
         return Split(chosen, granule(plan))
-    return Changes(chosen) if emit == "CHANGES" else settled(chosen, final=True)
+    return Changes(chosen) if emit == Emit.CHANGES else settled(chosen, final=True)
 
 
 def settled(plan: PhysicalPlan, final: bool = False) -> PhysicalPlan:
@@ -102,8 +100,11 @@ _FUNCTIONS: Mapping[type[Plan], Function] = {
 
 
 class _Chooser:
-    def __init__(self, choices: Choices, begins: frozenset[str]) -> None:
+    def __init__(self, plan: Plan, choices: Choices, begins: frozenset[str]) -> None:
         self._choices = choices
+        # Rows of a stream whose order is asked for are held until they are in order.
+        held = {s.stream for s in plan.walk() if isinstance(s, logical.Source) and s.arrival}
+        self._disordered = choices.disordered - held
         self._begins = begins  # the streams whose first row may be where time begins
         self._chosen: dict[int, PhysicalPlan] = {}
 
@@ -127,7 +128,7 @@ class _Chooser:
         match plan:
             case logical.Source():
                 ordered = plan.lifetime is Lifetime.INSTANT
-                ordered = ordered and self._choices.is_ordered(plan.stream)
+                ordered = ordered and plan.stream not in self._disordered
                 begins, small = (plan.stream in s for s in (self._begins, self._choices.small))
                 return Source(
                     plan.stream, plan.schema, ordered, plan.arrival, plan.lifetime, begins, small

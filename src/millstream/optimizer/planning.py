@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from millstream.logical.plan import Distinct, Join, Plan, SetOperation, Source
+from millstream.model.modes import Emit
 from millstream.optimizer.alternatives import ALTERNATIVES, alternatives
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.cost import Constants, Estimates, estimate
@@ -63,13 +64,13 @@ class Planner:
             yield found
             plan = found[1]
 
-    def operators(self, plan: Plan, emit: str) -> PhysicalPlan:
+    def operators(self, plan: Plan, emit: Emit) -> PhysicalPlan:
         if not self._is_known(plan):
             return choose(plan, emit, self.choices)
         estimates = self._cheapest(plan, emit)
         return estimates.plan if self.memory is None else fit_areas(estimates, self.memory)
 
-    def _cheapest(self, plan: Plan, emit: str) -> Estimates:
+    def _cheapest(self, plan: Plan, emit: Emit) -> Estimates:
         """With DISTINCT in pieces, or coalesced where that is worth it."""
         found = self._estimated(plan, emit, self.choices)
         hybrid = self.choices.approach is Approach.HYBRID
@@ -78,7 +79,7 @@ class Planner:
             found = other if other.cost < WORTH * found.cost else found
         return found
 
-    def _estimated(self, plan: Plan, emit: str, choices: Choices) -> Estimates:
+    def _estimated(self, plan: Plan, emit: Emit, choices: Choices) -> Estimates:
         chosen = choose(plan, emit, choices)
         if self.together:
             chosen = joins_of_many(chosen, self.statistics, self.constants)
@@ -104,4 +105,4 @@ class Planner:
         return found
 
     def _cost(self, plan: Plan) -> float:
-        return self._cheapest(plan, "ELEMENTS").cost
+        return self._cheapest(plan, Emit.ELEMENTS).cost

@@ -16,7 +16,7 @@ import pyarrow as pa
 from millstream.connectors.intake.checking import intervals
 from millstream.connectors.intake.rows import joined
 from millstream.connectors.tables.table_source import TableTrouble
-from millstream.logical.catalog import Changes, Stream, Table
+from millstream.logical.catalog import Changes, Table
 from millstream.logical.instants import chronon
 from millstream.model.errors import DataError, QueryError
 from millstream.model.instants import shown
@@ -26,9 +26,8 @@ from millstream.physical.batch import Ints
 from millstream.physical.state.keys import KeySpace
 from millstream.relations.table_contents import TableContents, net_rows, weights_of
 from millstream.relations.table_inlet import TableInlet
-from millstream.runtime.graph import Graph
-from millstream.runtime.inbox import Inbox, Inlet
-from millstream.runtime.inputs import Input
+from millstream.runtime.inbox import Inlet
+from millstream.runtime.inputs import Input, Place
 from millstream.runtime.table_input import TableInput
 
 _MANY = 1_000_000  # rows of changes that are kept in any case
@@ -286,10 +285,10 @@ class HeldTable:
 
     # --- for queries -----------------------------------------------------------------------------
 
-    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
-        files = graph.checkpoint
+    def open(self, place: Place) -> Input:
+        stream, inbox, files = place.stream, place.inbox, place.checkpoint
         inlet = Inlet(stream, inbox) if files is None else TableInlet(stream, inbox, files)
-        self._inputs[inlet] = TableInput(graph.sources[stream.name], self, inlet)
+        self._inputs[inlet] = TableInput(place.sources, self, inlet)
         return self._inputs[inlet]
 
     def attach(self, inlet: Inlet, received: int) -> int:

@@ -12,6 +12,7 @@ from millstream.connectors.contracts import GivenBatch, Noop, Sink
 from millstream.logical.plan import Schema
 from millstream.model.errors import MillstreamError, QueryError
 from millstream.model.instants import Instant, shown
+from millstream.model.modes import Emit
 from millstream.model.time import INFINITY, TimeDomain
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
@@ -25,17 +26,17 @@ class AnswerForm:
 
     schema: Schema
     domain: TimeDomain
-    emit: str  # FINAL, CHANGES or EVERY
+    emit: Emit
     granule: int | None = None
 
     @property
     def changes(self) -> bool:
-        return self.emit == "CHANGES"
+        return self.emit is Emit.CHANGES
 
     def table(self, batch: Batch) -> pa.Table:
         if self.changes:
             return answers.changes_table(self.schema, self.domain, batch)
-        if self.emit == "EVERY":
+        if self.emit is Emit.EVERY:
             return answers.instants_table(self.schema, self.domain, batch)
         if self.granule is not None:
             batch = answers.cut(batch, self.granule)
@@ -48,7 +49,7 @@ class AnswerForm:
         when = [("valid_from", time), ("valid_to", time)]
         if self.changes:
             when = [("at", time), ("change", pa.int64())]
-        elif self.emit == "EVERY":
+        elif self.emit is Emit.EVERY:
             when = [("at", time)]
         return pa.schema([*((field.name, field.type) for field in self.schema), *when])
 

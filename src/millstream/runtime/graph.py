@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from millstream.model.long_texts import is_text
 from millstream.model.time import INFINITY
@@ -19,11 +19,7 @@ from millstream.physical.operator import Context, Operator, Pattern, PhysicalPla
 from millstream.physical.operators.source import Source
 from millstream.runtime.tally import Tally
 
-if TYPE_CHECKING:
-    from millstream.checkpoint.files import Files
-    from millstream.runtime.position import Position
-
-Sink = Callable[[Batch], None]
+Receive: TypeAlias = Callable[[Batch], None]  # takes what the root gives
 
 
 @dataclass
@@ -45,13 +41,11 @@ class Vertex:
 
 
 class Graph:
-    """The operators of a plan; what the root gives goes to the sink."""
+    """The operators of a plan; what the root gives goes to `receive`."""
 
-    checkpoint: Files | None = None  # where that is written which must outlast a crash
-
-    def __init__(self, plan: PhysicalPlan, context: Context, sink: Sink) -> None:
+    def __init__(self, plan: PhysicalPlan, context: Context, receive: Receive) -> None:
         self.context = context
-        self._sink = sink
+        self._receive = receive
         self._begun = False
         self._vertices: dict[int, Vertex] = {}
         self.root = self._open(plan)
@@ -108,7 +102,7 @@ class Graph:
             return
         vertex.rows_out += length
         if vertex is self.root:
-            self._sink(batch)
+            self._receive(batch)
         for consumer, port in vertex.consumers:
             self.push(consumer, batch, port)
 
@@ -126,24 +120,6 @@ class Graph:
         copy.restore(deepcopy(self.save()))  # whatever it shares with the operators must not change
         copy.bring_to(INFINITY)
         return merged(given)
-
-    # --- a round: whatever runs elsewhere than here has something to do -------------------------
-
-    def follow(self, position: Position) -> None:
-        """Keep the position of the query with the state; bring it to where that is."""
-
-    def resume(self) -> bool:
-        """Before the first round: give again what may not have been delivered, if something is."""
-        return False
-
-    def end_round(self) -> None:
-        """See to it that all that was pushed is answered."""
-
-    def delivered(self) -> None:
-        """The answers of the round are where they belong."""
-
-    def close(self) -> None:
-        """Nothing more will be pushed."""
 
     def tallies(self) -> list[Tally]:
         """What each operator has done and keeps, from the root down."""

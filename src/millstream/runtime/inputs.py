@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from millstream.checkpoint.files import Files
 from millstream.logical.catalog import Stream
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, State
+from millstream.physical.operators.source import Source
 from millstream.runtime.bounded import BATCH_ROWS
-from millstream.runtime.graph import Graph, Vertex
 from millstream.runtime.held import HeldRows
 from millstream.runtime.inbox import Arrival, End, Inbox, Inlet
 from millstream.runtime.outputs import ErrorOutput, LateOutput
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where an input belongs: its stream, the sources of the plan that want its rows, the inbox of
+    the query, and where the query keeps what must outlast a crash."""
+
+    stream: Stream
+    sources: Sequence[Source]
+    inbox: Inbox
+    checkpoint: Files | None = None
+    folder: Path | None = None
+
+
 class Origin(Protocol):
     """Where a query gets the rows of a stream from, as they come."""
 
-    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input: ...
+    def open(self, place: Place) -> Input: ...
 
 
 class Pusher(Protocol):
@@ -35,18 +50,18 @@ class Pusher(Protocol):
     def detach(self, inlet: Inlet) -> None: ...
 
 
-def is_held(stream: Stream, sources: Iterable[object]) -> bool:
+def is_held(stream: Stream, sources: Iterable[Source]) -> bool:
     """Whether rows of a stream that is pushed wait for the frontier: those that come out of order,
     where one of the sources of a plan asks for their place in it."""
-    return stream.delay > 0 and any(getattr(source, "arrival", False) for source in sources)
+    return stream.delay > 0 and any(source.arrival for source in sources)
 
 
 class Input(ABC):
     """One stream as one query sees it."""
 
-    def __init__(self, stream: Stream, vertices: list[Vertex]) -> None:
+    def __init__(self, stream: Stream, sources: Sequence[Source]) -> None:
         self.stream = stream
-        self.vertices = vertices
+        self.sources = sources
         self.frontier = NEVER
         self.received = 0  # rows, with those that are late or cannot be read
         self.admitted = 0  # rows that went into the query
@@ -172,9 +187,9 @@ class Input(ABC):
 class QueuedInput(Input):
     """A stream that is pushed."""
 
-    def __init__(self, vertices: list[Vertex], origin: Pusher, inlet: Inlet) -> None:
-        super().__init__(inlet.stream, vertices)
-        self._held = HeldRows() if is_held(inlet.stream, [v.node for v in vertices]) else None
+    def __init__(self, sources: Sequence[Source], origin: Pusher, inlet: Inlet) -> None:
+        super().__init__(inlet.stream, sources)
+        self._held = HeldRows() if is_held(inlet.stream, sources) else None
         self.origin = origin
         self._inlet = inlet
         self._known = 0  # rows that come again after a restart, and were read before it
@@ -236,8 +251,8 @@ class QueuedInput(Input):
 class BoundedInput(Input):
     """Data in memory, in order of time, read from its beginning."""
 
-    def __init__(self, stream: Stream, vertices: list[Vertex], records: Records) -> None:
-        super().__init__(stream, vertices)
+    def __init__(self, stream: Stream, sources: Sequence[Source], records: Records) -> None:
+        super().__init__(stream, sources)
         self._records = records
         self._read = 0
         self._closed = False

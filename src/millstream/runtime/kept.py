@@ -6,8 +6,6 @@ import numpy as np
 
 from millstream.physical.batch import NEVER, Batch, merged
 from millstream.physical.operator import PhysicalPlan
-from millstream.runtime import answers
-from millstream.runtime.graph import Graph
 from millstream.runtime.normal_form import normal_form
 
 _SMALL = 4096
@@ -62,10 +60,3 @@ class Kept:
     def holding(self, at: int) -> Batch:
         batch = self.batch()
         return batch.where((batch.start <= at) & (at < batch.end))
-
-
-def still_open(graph: Graph, at: int) -> Batch:
-    """The elements of EMIT FINAL that hold at an instant and have not been given, because their
-    end is not known."""
-    batch = answers.cropped(graph.foreseen(), graph.context.beginning)
-    return batch.where((batch.start <= at) & (at < batch.end))

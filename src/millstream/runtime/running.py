@@ -3,121 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from html import escape
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from millstream.connectors.contracts import Refuse
-from millstream.connectors.contracts import Sink as OpenedSink
-from millstream.logical.analysis import given_anew
+from millstream.connectors.contracts import Refuse, Sink
 from millstream.logical.catalog import Stream
+from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.instants import chronon
-from millstream.logical.plan import Plan, Source
+from millstream.model.display import table_html
 from millstream.model.errors import QueryError
 from millstream.model.instants import Instant, shown
 from millstream.model.metrics import Metrics, Progress
+from millstream.model.modes import QueryState
 from millstream.model.records import Records
 from millstream.model.time import ANY_TIME, TimeDomain
-from millstream.optimizer.choice import Approach, Choices, choose
-from millstream.physical.batch import merged
-from millstream.physical.operator import Context, PhysicalPlan
+from millstream.physical.batch import Batch, merged
+from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.cut import Cut
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.split import Split
-from millstream.relations.tables import HeldTable
 from millstream.runtime import answers, metrics
 from millstream.runtime.clock import Clock
 from millstream.runtime.delivery import AnswerForm, Delivery
-from millstream.runtime.graph import Graph, Sink
+from millstream.runtime.executor import Executor, InlineExecutor, OpenExecutor
 from millstream.runtime.inbox import Inbox
-from millstream.runtime.inputs import BoundedInput, Input, Origin, QueuedInput, is_held
-from millstream.runtime.kept import Kept, still_open
+from millstream.runtime.inputs import BoundedInput, Input, Origin, Place, QueuedInput
+from millstream.runtime.kept import Kept
 from millstream.runtime.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
 from millstream.runtime.position import Position
 from millstream.runtime.sources import Reader
 from millstream.runtime.worker import Policy, Worker
 
-if TYPE_CHECKING:
-    from millstream.logical.evaluate import UserAggregate, UserFunction
-
 _LOOK = 0.1  # seconds between two looks for new results
 _PARTING = 0.1  # seconds in which sources may end in good order when a query stops
 
 
-OpenGraph: TypeAlias = Callable[[PhysicalPlan, Context, Sink], Graph]
 # The schema, the next batch, and where rows go that it cannot hold.
-OpenSink: TypeAlias = Callable[[pa.Schema, int, Refuse], OpenedSink]
+OpenSink: TypeAlias = Callable[[pa.Schema, int, Refuse], Sink]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where what a query gives goes. `keeps_all`: the answers are kept, for `results()`.
+    `snapshots`: what `snapshot` needs is kept. `late` and `errors` are functions or lists, or
+    None."""
+
+    open_sink: OpenSink
+    keeps_all: bool = False
+    snapshots: bool = False
+    late: object = None
+    errors: object = None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """All that a query needs to run: its operators and where they are opened, its streams and where
+    their rows come from, and where its answers go."""
+
+    name: str
+    plan: PhysicalPlan
+    form: AnswerForm
+    origins: Mapping[str, tuple[Stream, Records | Origin]]
+    functions: Mapping[str, UserFunction]
+    aggregates: Mapping[str, UserAggregate]
+    outputs: Outputs
+    policy: Policy
+    clock: Clock
+    note_state: Callable[[QueryState], None]
+    open_executor: OpenExecutor = InlineExecutor
 
 
 class Running:
     """What `query.start(…)` gives. As a context manager it stops the query at the end of the
     block, and raises what made it fail."""
 
-    def __init__(
-        self,
-        name: str,
-        plan: Plan,
-        emit: str,
-        origins: Mapping[str, tuple[Stream, Records | Origin]],
-        *,
-        functions: Mapping[str, UserFunction],
-        aggregates: Mapping[str, UserAggregate],
-        open_sink: OpenSink,
-        keeps_all: bool,
-        late: object,
-        errors: object,
-        interval: int | None,
-        bounded: bool,
-        sheds: bool,
-        stop_on_error: bool,
-        snapshots: bool,
-        clock: Clock,
-        note_state: Callable[[str], None],
-        approach: str,
-        open_graph: OpenGraph = Graph,
-    ) -> None:
+    def __init__(self, launch: Launch) -> None:
+        name, plan, outputs, clock = launch.name, launch.plan, launch.outputs, launch.clock
         self.name = name
         self._clock = clock
         self._began = clock.ticks()
-        self._note_state = note_state
-        self._plan = chosen_plan(plan, emit, origins, Approach(approach))
-        self._form = AnswerForm(plan.schema, plan.domain, emit, given_anew(plan))
+        self._note_state = launch.note_state
+        self._form = launch.form
         kept = None
-        if keeps_all or snapshots:
-            kept = Kept(self._plan, all=keeps_all, changes=self._form.changes)
-        late_output = LateOutput(receiver(late, "late rows", name))
-        error_output = ErrorOutput(name, receiver(errors, "errors", name))
-        context = RunningContext(functions, aggregates, output=error_output)
+        if outputs.keeps_all or outputs.snapshots:
+            kept = Kept(plan, all=outputs.keeps_all, changes=self._form.changes)
+        late = LateOutput(receiver(outputs.late, "late rows", name))
+        errors = ErrorOutput(name, receiver(outputs.errors, "errors", name))
+        context = RunningContext(launch.functions, launch.aggregates, output=errors)
         delivery = Delivery(name, self._form, context, kept)
-        graph = open_graph(self._plan, context, delivery.gather)
+        executor = launch.open_executor(plan, context, delivery.gather)
         inbox = Inbox()
-        by_clock = pa.types.is_timestamp(plan.domain.type)
-        by_granule = has_granules(self._plan)
-        policy = Policy(
-            interval, stop_on_error, has_state(self._plan), by_clock, by_granule, bounded, sheds
-        )
         inputs = [
-            _input(*origins[stream], plan.domain, graph, inbox) for stream in sorted(graph.sources)
+            _input(*launch.origins[stream], self._form.domain, executor, inbox)
+            for stream in sorted(executor.sources)
         ]
         self._worker = Worker(
-            name, graph, inputs, inbox, delivery, late_output, error_output, policy, clock
+            name, plan.types, executor, inputs, inbox, delivery, late, errors, launch.policy, clock
         )  # fmt: skip
         try:
-            graph.follow(Position(inputs, delivery))
+            executor.follow(Position(inputs, delivery))
             refuse = self._worker.refuse
-            delivery.sink = open_sink(self._form.arrow_schema, delivery.batches, refuse)
+            delivery.sink = outputs.open_sink(self._form.arrow_schema, delivery.batches, refuse)
             self._worker.begin()
         except BaseException:
             self._worker.part()
             delivery.close()
             raise
-        note_state("running")
+        launch.note_state(QueryState.RUNNING)
         self._worker.start(self._ended)
 
     def _ended(self) -> None:
-        self._note_state("stopped" if self._worker.failure is None else "failed")
+        self._note_state(self._end_state)
 
     # --- its life --------------------------------------------------------------------------------
 
@@ -125,10 +125,12 @@ class Running:
         return f"<Running {self.name}: {self.state}>"
 
     @property
-    def state(self) -> str:
-        if not self._worker.done.is_set():
-            return "running"
-        return "stopped" if self._worker.failure is None else "failed"
+    def state(self) -> QueryState:
+        return self._end_state if self._worker.done.is_set() else QueryState.RUNNING
+
+    @property
+    def _end_state(self) -> QueryState:
+        return QueryState.STOPPED if self._worker.failure is None else QueryState.FAILED
 
     @property
     def exception(self) -> Exception | None:
@@ -158,9 +160,13 @@ class Running:
         return ended
 
     def _repr_html_(self) -> str:
-        from millstream.model.display import running_html
-
-        return running_html(self)
+        told = self.progress
+        progress = (
+            f"{told.rows_in:,} rows in, {told.rows_out:,} rows out, {told.batches:,} batches, "
+            f"frontier {told.frontier}"
+        )
+        kept = table_html(self.results()) if self.keeps_results else ""
+        return f"<p><b>{escape(self.name)}</b> ({self.state}): {escape(progress)}</p>{kept}"
 
     def __enter__(self) -> Running:
         return self
@@ -180,7 +186,7 @@ class Running:
     @property
     def frontier(self) -> Instant | None:
         """Every instant before it is final; None while nothing is known."""
-        return metrics.instant(self._worker.graph.root.frontier, self._form.domain)
+        return metrics.instant(self._worker.executor.frontier, self._form.domain)
 
     def results(self) -> pa.Table:
         """All that was given so far, where the query was started without a sink."""
@@ -224,7 +230,7 @@ class Running:
         """Whether `query.snapshot` asks the running query: while it runs, and afterwards where its
         rows came from streams that cannot be read again."""
         live = any(isinstance(input, QueuedInput) for input in self._worker.inputs)
-        return self.state == "running" or live
+        return self.state is QueryState.RUNNING or live
 
     def snapshot(self, at: object, timeout: float | None = None) -> pa.Table:
         """The answer at one instant, as soon as it is final."""
@@ -259,11 +265,11 @@ class Running:
             )
         held = kept.holding(instant)
         if not self._form.changes:
-            held = merged([held, still_open(self._worker.graph, instant)])
+            held = merged([held, _still_open(self._worker.executor, instant)])
         return answers.snapshot_table(self._form.schema, held)
 
     def _not_final(self, instant: int) -> QueryError:
-        why = "" if self.state == "running" else f" and the query has {self.state}"
+        why = "" if self.state is QueryState.RUNNING else f" and the query has {self.state}"
         return QueryError(
             f'the answer of query "{self.name}" at {self._shown(instant)} is not final: its '
             f"frontier is {self.frontier}{why}",
@@ -318,27 +324,6 @@ class Running:
         )
 
 
-def chosen_plan(
-    plan: Plan,
-    emit: str,
-    origins: Mapping[str, tuple[Stream, Records | Origin]],
-    approach: Approach,
-) -> PhysicalPlan:
-    """The operators for these sources: those with a delay come out of order, unless they are
-    held."""
-    sources = [node for node in plan.walk() if isinstance(node, Source)]
-    ordered = frozenset(
-        name
-        for name, (stream, origin) in origins.items()
-        if isinstance(origin, Records)
-        or not stream.delay
-        or is_held(stream, (source for source in sources if source.stream == name))
-    )
-    held = (origin for _, origin in origins.values() if isinstance(origin, HeldTable))
-    small = frozenset(table.table.name for table in held if table.is_small)
-    return choose(plan, emit, Choices(ordered, approach, small=small))
-
-
 def has_state(plan: PhysicalPlan) -> bool:
     """Whether a late row could change what was final."""
     return plan.state is not None or any(map(has_state, plan.inputs))
@@ -351,14 +336,25 @@ def has_granules(plan: PhysicalPlan) -> bool:
 
 
 def _input(
-    stream: Stream, origin: Records | Origin, domain: TimeDomain, graph: Graph, inbox: Inbox
+    stream: Stream,
+    origin: Records | Origin,
+    domain: TimeDomain,
+    executor: Executor,
+    inbox: Inbox,
 ) -> Input:
-    vertices = graph.sources[stream.name]
+    sources = executor.sources[stream.name]
     if isinstance(origin, Records):
-        return BoundedInput(stream, vertices, origin)
+        return BoundedInput(stream, sources, origin)
     if stream.domain == ANY_TIME:
         stream = replace(stream, domain=domain)
-    return origin.open(stream, graph, inbox)
+    return origin.open(Place(stream, sources, inbox, executor.checkpoint, executor.folder))
+
+
+def _still_open(executor: Executor, at: int) -> Batch:
+    """The elements of EMIT FINAL that hold at an instant and have not been given, because their
+    end is not known."""
+    batch = answers.cropped(executor.foreseen(), executor.context.beginning)
+    return batch.where((batch.start <= at) & (at < batch.end))
 
 
 def _check_timeout(timeout: object) -> None:

@@ -19,9 +19,8 @@ from millstream.model.errors import DataError, QueryError, brief
 from millstream.model.records import Checked
 from millstream.model.time import TIMESTAMP_TIME
 from millstream.model.types import TIMESTAMP
-from millstream.runtime.graph import Graph
-from millstream.runtime.inbox import CAPACITY, Beat, End, Inbox, Inlet, SpooledInlet
-from millstream.runtime.inputs import Input, QueuedInput
+from millstream.runtime.inbox import CAPACITY, Beat, End, Inlet, SpooledInlet
+from millstream.runtime.inputs import Input, Place, QueuedInput
 
 _END = object()
 
@@ -145,9 +144,8 @@ class Feed:
 
     # --- for queries -----------------------------------------------------------------------------
 
-    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
-        inlet = _spooled(stream, graph, inbox, self._audience.capacity)
-        return QueuedInput(graph.sources[stream.name], self, inlet)
+    def open(self, place: Place) -> Input:
+        return QueuedInput(place.sources, self, _spooled(place, self._audience.capacity))
 
     def attach(self, inlet: Inlet, received: int) -> int:
         known = inlet.recover(received)
@@ -202,11 +200,11 @@ class Reader:
             return data
         return [item for item in data if not isinstance(item, Heartbeat)]
 
-    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> Input:
-        if graph.checkpoint is not None:
-            self._journal = Journal(graph.checkpoint, stream.name)
-        inlet = Inlet(stream, inbox) if self.replays else _spooled(stream, graph, inbox)
-        return QueuedInput(graph.sources[stream.name], self, inlet)
+    def open(self, place: Place) -> Input:
+        if place.checkpoint is not None:
+            self._journal = Journal(place.checkpoint, place.stream.name)
+        inlet = Inlet(place.stream, place.inbox) if self.replays else _spooled(place)
+        return QueuedInput(place.sources, self, inlet)
 
     def attach(self, inlet: Inlet, received: int) -> int:
         known = inlet.recover(received) - self._source.resume(self._journal, received)
@@ -287,11 +285,12 @@ class Reader:
         return self._audience.tell_row(item)
 
 
-def _spooled(stream: Stream, graph: Graph, inbox: Inbox, capacity: int = CAPACITY) -> Inlet:
+def _spooled(place: Place, capacity: int = CAPACITY) -> Inlet:
     """A queue for rows that do not come again: with a checkpoint they are kept there."""
-    if graph.checkpoint is None:
-        return Inlet(stream, inbox, capacity)
-    return SpooledInlet(stream, inbox, capacity, Spool(graph.checkpoint, stream.name))
+    if place.checkpoint is None:
+        return Inlet(place.stream, place.inbox, capacity)
+    spool = Spool(place.checkpoint, place.stream.name)
+    return SpooledInlet(place.stream, place.inbox, capacity, spool)
 
 
 def items_of(data: object) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from millstream.connectors.tables.table_source import TableTrouble
 from millstream.model.records import Records
 from millstream.model.time import ALWAYS, INFINITY
 from millstream.physical.batch import NEVER
-from millstream.runtime.graph import Vertex
+from millstream.physical.operators.source import Source
 from millstream.runtime.inbox import Inlet
 from millstream.runtime.inputs import Pusher, QueuedInput
 
@@ -37,8 +38,8 @@ class TableInput(QueuedInput):
     """A table as one query sees it. It comes as far as the streams of the query do: whatever it
     brings takes effect then at the earliest. One that does not change is all there at once."""
 
-    def __init__(self, vertices: list[Vertex], origin: TableOrigin, inlet: Inlet) -> None:
-        super().__init__(vertices, origin, inlet)
+    def __init__(self, sources: Sequence[Source], origin: TableOrigin, inlet: Inlet) -> None:
+        super().__init__(sources, origin, inlet)
         self.gate = origin.gate
         self._origin = origin
         self.latest = NEVER  # when the last change took effect

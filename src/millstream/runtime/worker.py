@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from millstream.connectors.intake.rows import nothing
 from millstream.model.elements import Row
 from millstream.model.errors import MillstreamError, QueryError
@@ -18,7 +20,7 @@ from millstream.physical.batch import NEVER, Batch
 from millstream.runtime.bounded import BATCH_ROWS, source_batch
 from millstream.runtime.clock import Clock
 from millstream.runtime.delivery import Delivery
-from millstream.runtime.graph import Graph
+from millstream.runtime.executor import Executor
 from millstream.runtime.inbox import Arrival, Inbox
 from millstream.runtime.inputs import Input
 from millstream.runtime.lag import Lag
@@ -54,7 +56,8 @@ class Worker:
     def __init__(
         self,
         query: str,
-        graph: Graph,
+        types: Sequence[pa.DataType],
+        executor: Executor,
         inputs: Sequence[Input],
         inbox: Inbox,
         delivery: Delivery,
@@ -64,7 +67,7 @@ class Worker:
         clock: Clock,
     ) -> None:
         self.query = query
-        self.graph = graph
+        self.executor = executor
         self.inputs = inputs
         self._tables = [input for input in inputs if isinstance(input, TableInput)]
         self._streams = [input for input in inputs if not isinstance(input, TableInput)]
@@ -92,8 +95,8 @@ class Worker:
         self._due = 0  # when the next round may begin
         self._is_due = not self._streams and policy.by_clock  # there is an answer from the start
         self._over = False
-        self._nothing = Batch.empty(graph.root.node.types, graph.root.frontier)
-        graph.context.admits_late = not policy.has_late
+        self._nothing = Batch.empty(types, executor.frontier)
+        executor.context.admits_late = not policy.has_late
 
     # --- the thread ------------------------------------------------------------------------------
 
@@ -104,7 +107,7 @@ class Worker:
         if self._is_due:
             for table in self._tables:
                 table.by_clock = True
-            context = self.graph.context
+            context = self.executor.context
             context.beginning = min(context.beginning, self._clock.now())
         self._note_tallies()
         self._silence.begin(began)
@@ -154,7 +157,7 @@ class Worker:
         self.stop()
         for input in self.inputs:
             input.detach()
-        self.graph.close()
+        self.executor.close()
 
     def _fail(self, error: BaseException) -> None:
         """The first failure is the one to tell."""
@@ -196,7 +199,7 @@ class Worker:
 
     def _next_look(self) -> int | None:
         """When the clock moves the query, if nothing comes before."""
-        look = self._silence.next_look(list(self.awaited), self.graph.root.frontier)
+        look = self._silence.next_look(list(self.awaited), self.executor.frontier)
         return None if look is None else max(look, self._due)
 
     # --- a round ---------------------------------------------------------------------------------
@@ -216,12 +219,12 @@ class Worker:
             self._pass_over_silence()
             self._bring_tables()
             self._end_round()
-            frontier = self.graph.root.frontier
+            frontier = self.executor.frontier
             self.delivery.keep(min([frontier - 1, *self.awaited]))
             self.seconds += (self._clock.ticks() - began) / 1e6
             self._note_tallies()
         self.delivery.give(self._nothing.up_to(frontier))
-        self.graph.delivered()
+        self.executor.delivered()
         self._silence.heard(self._heard)
         if not ready:
             self._silence.looked(began)
@@ -232,15 +235,15 @@ class Worker:
     def _resume(self) -> None:
         """Deliver what was answered before the query was last ended, if that is not certain."""
         with self.working:
-            again = self.graph.resume()
+            again = self.executor.resume()
             self.delivery.keep(NEVER)
         if again:
-            self.delivery.give(self._nothing.up_to(self.graph.root.frontier))
-            self.graph.delivered()
+            self.delivery.give(self._nothing.up_to(self.executor.frontier))
+            self.executor.delivered()
 
     def _end_round(self) -> None:
         before = self.errors.count
-        self.graph.end_round()
+        self.executor.end_round()
         for input in self.inputs:
             input.report(self.late, self.errors)
         self._late_warnings.check(self.inputs)
@@ -327,12 +330,12 @@ class Worker:
         before = self.errors.count
         first = input.admitted
         input.admitted += len(records)
-        for vertex in input.vertices:
+        for source in input.sources:
             if len(records):
-                batch = source_batch(vertex.node, records, first, input.frontier)
+                batch = source_batch(source, records, first, input.frontier)
             else:
-                batch = Batch.empty(vertex.node.types, input.frontier)
-            self.graph.push(vertex, batch)
+                batch = Batch.empty(source.types, input.frontier)
+            self.executor.push(source, batch)
         self._check_errors(before)
 
     # --- silence ---------------------------------------------------------------------------------
@@ -378,7 +381,7 @@ class Worker:
         it was at the end of a round that is not long past."""
         if self.working.acquire(blocking=False):
             try:
-                return self.graph.tallies()
+                return self.executor.tallies()
             finally:
                 self.working.release()
         return self._tallies
@@ -387,20 +390,20 @@ class Worker:
         """Now and then, for those who ask while the operators change."""
         ticks = self._clock.ticks()
         if not self._tallies or ticks - self._tallied >= TALLY:
-            self._tallies, self._tallied = self.graph.tallies(), ticks
+            self._tallies, self._tallied = self.executor.tallies(), ticks
 
     def await_frontier(self, instant: int, timeout: float | None) -> bool:
         """Wait until an instant is final; False if it does not become so."""
 
         def passed() -> bool:
-            return self.graph.root.frontier > instant or self.done.is_set()
+            return self.executor.frontier > instant or self.done.is_set()
 
         if threading.current_thread() is not self._inbox.owner:
             with self._inbox.lock:
                 self._inbox.work.notify_all()  # the clock may bring the query there
             with self.moved:
                 self.moved.wait_for(passed, timeout)
-        return self.graph.root.frontier > instant
+        return self.executor.frontier > instant
 
     @property
     def is_own_thread(self) -> bool:

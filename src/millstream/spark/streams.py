@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.folders import file_name
-from millstream.fragments.remote import RemoteGraph
 from millstream.fragments.remote_input import RemoteInput
-from millstream.logical.catalog import Stream
 from millstream.model.errors import QueryError
-from millstream.runtime.graph import Graph
-from millstream.runtime.inbox import Inbox
+from millstream.runtime.inputs import Place
 from millstream.spark.job import reason
 from millstream.spark.leaves import SparkRows
 from millstream.spark.log import Mark, SparkLog
@@ -38,14 +35,14 @@ class SparkStream:
     look: str | None = None
     leaf: NativeLeaf | None = None
 
-    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> RemoteInput:
-        assert isinstance(graph, RemoteGraph)
-        vertices = graph.sources[stream.name]
+    def open(self, place: Place) -> RemoteInput:
+        stream, sources, inbox = place.stream, place.sources, place.inbox
         if not self.frame.isStreaming:
-            return RemoteInput(stream, vertices, _Whole(self.frame), inbox, bounded=True)
-        folder = graph.folder / "spark" / file_name(stream.name)
+            return RemoteInput(stream, sources, _Whole(self.frame), inbox, bounded=True)
+        assert place.folder is not None, "Spark reads streams for operators that are elsewhere"
+        folder = place.folder / "spark" / file_name(stream.name)
         ends = self.bounded or self.available_now
-        return RemoteInput(stream, vertices, _Batches(self, folder), inbox, ends)
+        return RemoteInput(stream, sources, _Batches(self, folder), inbox, ends)
 
 
 class _Whole:

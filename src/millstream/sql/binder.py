@@ -30,6 +30,7 @@ from millstream.logical.plan import (
 from millstream.model import types
 from millstream.model.durations import Duration, chronons
 from millstream.model.errors import BindError, Diagnostic, Span, listed
+from millstream.model.modes import Emit
 from millstream.model.time import ANY_TIME, TimeDomain
 from millstream.sql.clauses import AsOf
 from millstream.sql.ordering import complete_order, limit_of, output_named, sort_key
@@ -58,7 +59,7 @@ class Bound:
     """A query's plan, the streams it reads, and what its author should know."""
 
     plan: Plan
-    emit: str
+    emit: Emit
     depends_on: frozenset[str]
     warnings: tuple[Diagnostic, ...]
 
@@ -80,7 +81,7 @@ def bind_query(
         plan = given_every(query.every, plan)
     return Bound(
         plan,
-        query.emit or "FINAL",
+        Emit(query.emit or "FINAL"),
         frozenset(statement.used),
         tuple(_warnings(plan, query, statement, strict)),
     )

@@ -13,6 +13,7 @@ from math import inf
 
 from millstream.logical.expressions import Column, Expression, walk
 from millstream.logical.plan import Plan
+from millstream.model.modes import Emit
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Constants, estimate
 from millstream.optimizer.cost.characteristics import Characteristics
@@ -81,7 +82,7 @@ class _Reordering:
         return ordered if self._cost(ordered) < WORTH * self._cost(written) else written
 
     def _cost(self, plan: Plan) -> float:
-        chosen = choose(plan, "ELEMENTS", self._choices)
+        chosen = choose(plan, Emit.ELEMENTS, self._choices)
         return estimate(chosen, self._statistics, self._constants).cost
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import Plan
+from millstream.model.modes import Emit
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Characteristics, Constants, Primitive, estimate
 from millstream.optimizer.cost.model import Model
@@ -24,7 +25,7 @@ class Known:
 
     def _output(self, plan: Plan) -> Characteristics:
         if id(plan) not in self._outputs:
-            chosen = choose(plan, "ELEMENTS", self._choices)
+            chosen = choose(plan, Emit.ELEMENTS, self._choices)
             self._outputs[id(plan)] = plan, estimate(chosen, self._statistics).output
         return self._outputs[id(plan)][1]
 

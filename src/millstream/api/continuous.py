@@ -1,0 +1,320 @@
+"""A query that can be run, started and explained: what registered queries and views have in
+common."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from millstream.api.admission import Admission
+from millstream.api.workspace import Workspace
+from millstream.logical.catalog import Connector, RegisteredQuery
+from millstream.logical.instants import chronon
+from millstream.logical.plan import Plan
+from millstream.logical.text import plan_json, plan_text
+from millstream.model.elements import Row
+from millstream.model.errors import (
+    MillstreamWarning,
+    QueryError,
+    RowErrorWarning,
+    listed,
+    warn_caller,
+)
+from millstream.model.modes import Emit, QueryState
+
+if TYPE_CHECKING:
+    from millstream.connectors.contracts import Sink
+    from millstream.optimizer.cost import Estimates
+    from millstream.optimizer.planned import PlannedQuery
+    from millstream.physical.operator import PhysicalPlan
+    from millstream.runtime.running import Running
+    from millstream.runtime.whole_answers import Chance
+
+
+class ContinuousQuery:
+    """A bound query of a session, and the plan by which it is carried out."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        entry: RegisteredQuery,
+        emit: Emit,
+        sink: Connector | None = None,
+        shed: float | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self._entry = entry
+        #: Where INSERT INTO writes.
+        self.sink = sink
+        self.emit = emit
+        #: The share of a stream's rows that may be dropped where there is too much.
+        self.shed = float(workspace.settings.shed) if shed is None else shed
+        #: What `start` gave last.
+        self.running: Running | None = None
+        #: Rows that could not be evaluated in the last run, each with its message.
+        self.errors: list[tuple[Row, str]] = []
+        self._planned: PlannedQuery | None = None
+        self._drawn: Chance | None = None
+        self._told_errors = 0  # how many were warned of
+        self._refused: list[tuple[Row, str]] = []  # of the answer, by its sink
+
+    @property
+    def name(self) -> str:
+        return self._entry.name
+
+    def _check_there(self) -> None:
+        if self._entry.dropped:
+            raise QueryError(f'query "{self.name}" was dropped')
+
+    @property
+    def state(self) -> QueryState:
+        """What SHOW QUERIES tells: registered, running, stopped or failed."""
+        return self._entry.state
+
+    def note_state(self, state: QueryState) -> None:
+        self._entry.state = state
+
+    @property
+    def text(self) -> str:
+        """Its statement, as the parser understood it."""
+        return self._entry.text
+
+    @property
+    def plan(self) -> Plan:
+        return self._entry.plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the answer itself, without those that say when it holds."""
+        return pa.schema([(field.name, field.type) for field in self.plan.schema])
+
+    # --- its plan --------------------------------------------------------------------------------
+
+    @property
+    def planned(self) -> PlannedQuery:
+        """Its plan as `explain` shows it, and as `run` and `start` carry it out. It is made once,
+        and again when a table is no longer small."""
+        self._planned = self._workspace.plan(self.plan, self.emit, self._planned)
+        return self._planned
+
+    @property
+    def rewrites(self) -> list[tuple[str, Plan]]:
+        """What the optimizer changed, by rules or for its cost, each with what it made of it."""
+        return list(self.planned.rewrites)
+
+    @property
+    def optimized_plan(self) -> Plan:
+        """The plan that is carried out, which has the answer and the errors of `plan`."""
+        return self.planned.optimized
+
+    @property
+    def physical_plan(self) -> PhysicalPlan:
+        """The operators that run."""
+        return self.planned.physical
+
+    def estimates(self) -> Estimates:
+        """What its operators are estimated to give, to keep and to take, by what is declared of its
+        streams, or else by a look at their rows where they are in memory; where rows will be
+        dropped, with those drops."""
+        return self._started_as.estimates
+
+    @property
+    def _admission(self) -> Admission:
+        return Admission(self.name, self.planned, self.shed, self._workspace)
+
+    @property
+    def _started_as(self) -> PlannedQuery:
+        return self._admission.foreseen() if self.shed else self.planned
+
+    def explain(
+        self,
+        format: str = "text",
+        costs: bool = False,
+        *,
+        physical: bool = False,
+        verbose: bool = False,
+    ) -> str:
+        """The plan as text, or as JSON with `format="json"`.
+
+        With `physical` also the operators that run when it is started: in text below a blank line,
+        for the Spark engine in fragments, in JSON as `{"logical": …, "physical": …}`. With `costs`
+        also what they are estimated to give, to keep and to take, in JSON as `"costs"`. With
+        `verbose` the text shows the plan after each rule of the optimizer that changed it.
+        """
+        if format not in ("text", "json"):
+            raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')
+        if format == "text":
+            told = [plan_text(self.plan)]
+            if verbose:
+                told += [f"after {rule}\n{plan_text(plan)}" for rule, plan in self.rewrites]
+            told += [self._workspace.engine.explained(self._started_as)] if physical else []
+            return "\n\n".join(told + ([self._costs_text()] if costs else []))
+        logical = plan_json(self.plan)
+        more = {"physical": self._physical_json()} if physical else {}
+        more |= {"costs": self._costs_json()} if costs else {}
+        return json.dumps(
+            {"logical": logical} | more if more else logical, indent=2, ensure_ascii=False
+        )
+
+    def _physical_json(self) -> dict[str, object]:
+        from millstream.physical.text import physical_json
+
+        return physical_json(self._started_as.physical, self.plan.domain)
+
+    def _costs_text(self) -> str:
+        from millstream.optimizer.cost.text import costs_text
+
+        return "\n".join([costs_text(self.estimates()), *self._admission.lines()])
+
+    def _costs_json(self) -> dict[str, object]:
+        from millstream.optimizer.cost.text import costs_json
+
+        return costs_json(self.estimates())
+
+    # --- its whole answer ------------------------------------------------------------------------
+
+    def run(self) -> pa.Table:
+        """The whole answer over bounded input.
+
+        EMIT FINAL gives `valid_from` and `valid_to` beside each row; EMIT CHANGES gives the rows
+        that come (`change` > 0) and go (`change` < 0) with the instant `at` which they do.
+        INSERT INTO writes it to its sink as one batch, and gives it too.
+        """
+        self._check_there()
+        return self._answer() if self.sink is None else self.deliver(self.opened_sink)
+
+    def opened_sink(self) -> Sink:
+        """The sink of INSERT INTO, ready to be written."""
+        from millstream.api.starting import sink_context
+        from millstream.runtime.delivery import AnswerForm
+
+        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
+        context = sink_context(self._workspace, self.name, self.emit, form.arrow_schema)
+        context = replace(context, refuse=self._refuse)
+        return self._workspace.connectors.open_sink(self.sink, context)
+
+    def _refuse(self, row: Row, message: str) -> None:
+        self._refused.append((row, message))
+
+    def deliver(self, open_sink: Callable[[], Sink]) -> pa.Table:
+        """The whole answer, given to a sink as one batch."""
+        from millstream.runtime.delivery import AnswerForm, deliver_all
+
+        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
+        answer = deliver_all(self.name, form, open_sink, self._answer)
+        refused, self._refused = self._refused, []
+        if refused:
+            self.note_errors([*self.errors, *refused])
+        return answer
+
+    def _answer(self) -> pa.Table:
+        self._warn_if_time_never_begins()
+        answered = self._workspace.engine.run(self.planned, self.chance)
+        self.note_errors(answered.errors)
+        return answered.table
+
+    def snapshot(
+        self,
+        at: int | str | datetime.datetime | datetime.date,
+        timeout: float | None = None,
+    ) -> pa.Table:
+        """The answer at one instant; a row that holds n times is there n times. While the query
+        runs, it is that of the running one, once it is final: `timeout` is in seconds."""
+        self._check_there()
+        if self.running is not None and self.running.answers_snapshots:
+            return self.running.snapshot(at, timeout)
+        self._warn_if_time_never_begins()
+        instant = chronon(at, self.plan.domain)
+        answered = self._workspace.engine.snapshot(self.planned, self.chance, instant)
+        self.note_errors(answered.errors)
+        return answered.table
+
+    @property
+    def chance(self) -> Chance:
+        """What its functions draw that are not deterministic."""
+        from millstream.runtime.whole_answers import Chance
+
+        if self._drawn is None:
+            self._drawn = Chance()
+        return self._drawn
+
+    def _warn_if_time_never_begins(self) -> None:
+        """A query over tables alone begins with their first change that names its time."""
+        tables = self._workspace.origins.without_times(self.plan)
+        if tables:
+            warn_caller(
+                "the answer is empty: it begins with the first change that names its time, and no "
+                f"change of {'table' if len(tables) == 1 else 'tables'} {listed(tables)} does",
+                MillstreamWarning,
+                "leave EMIT out to get the present rows, name the time of changes with EFFECTIVE "
+                "AT, or start the query",
+            )
+
+    def note_errors(self, errors: Iterable[tuple[Row, str]]) -> None:
+        """Rows that could not be evaluated: they end the query, or are warned of."""
+        self.errors = list(errors)
+        if self.errors and self._workspace.settings.on_error == "stop":
+            row, message = self.errors[0]
+            raise QueryError(f'query "{self.name}" failed on row {row}: {message}')
+        if self.errors:
+            self._warn_of_errors(*self.errors[0])
+
+    def _warn_of_errors(self, row: Row, message: str) -> None:
+        """Once, however often the query is asked, unless there are more."""
+        from millstream.runtime.outputs import unusable
+
+        if len(self.errors) > self._told_errors:
+            self._told_errors = len(self.errors)
+            told = unusable(self.name, len(self.errors), f"{message} in row {row}")
+            warn_caller(told, RowErrorWarning, "query.errors has all of them")
+
+    # --- as it goes on ---------------------------------------------------------------------------
+
+    def start(
+        self,
+        sink: object = None,
+        name: str | None = None,
+        checkpoint: str | None = None,
+        trigger: str | None = None,
+        late: object = None,
+        errors: object = None,
+        *,
+        snapshots: bool = False,
+    ) -> Running:
+        """Let the query run until its inputs end or it is stopped.
+
+        `sink` is a name, `ms.sink(name, …)`, or a function `f(table, batch)` that is called, in
+        order, with the rows of each batch and its `id` and `frontier`; without one the results are
+        kept, for `results()`, unless INSERT INTO names one. `trigger`: None takes what has arrived
+        as soon as something has, a duration such as "500 milliseconds" at most that often,
+        "available_now" reads streams that end to their end. `late` and `errors` are functions, or
+        lists, that get tables of rows that came too late and `ErrorRow`s. `snapshots` keeps what
+        `snapshot` needs where there is a sink.
+        """
+        from millstream.api.starting import Start, launch
+        from millstream.runtime.running import Running
+
+        self._check_there()
+        if self.sink is not None and sink is not None:
+            raise QueryError(
+                f'query "{self.name}" has a sink already: INSERT INTO {self.sink.name}',
+                help="start it without a sink, or start the SELECT alone",
+            )
+        if self.running is not None and self.running.state is QueryState.RUNNING:
+            raise QueryError(f'query "{self.name}" is running already')
+        given = self.sink if sink is None else sink
+        asked = Start(given, checkpoint, trigger, late, errors, snapshots)
+        prepared = launch(self, self._workspace, asked)
+        if name is not None:
+            self._rename(name)
+            prepared = replace(prepared, name=self.name)
+        self.running = Running(prepared)
+        return self.running
+
+    def _rename(self, name: str) -> None:
+        self._entry.name = name

@@ -1,0 +1,150 @@
+"""The engines that carry queries out: the reference, this process, and Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from millstream.logical import reference_answers
+from millstream.logical.analysis import given_anew
+from millstream.logical.catalog import Catalog
+from millstream.logical.plan import Plan
+from millstream.logical.reference import Reference
+from millstream.model.elements import row_key
+from millstream.model.errors import QueryError
+from millstream.model.modes import Emit, EngineName
+from millstream.model.records import Records
+
+if TYPE_CHECKING:
+    from millstream.optimizer.planned import PlannedQuery
+    from millstream.runtime.executor import OpenExecutor
+    from millstream.runtime.whole_answers import Answered, Chance
+
+Inputs = Callable[[Plan], Mapping[str, Records]]  # all rows of the sources of a plan
+
+
+class Engine(Protocol):
+    """Carries planned queries out."""
+
+    @property
+    def name(self) -> EngineName: ...
+
+    def run(self, query: PlannedQuery, chance: Chance) -> Answered:
+        """The whole answer over inputs that end."""
+
+    def snapshot(self, query: PlannedQuery, chance: Chance, instant: int) -> Answered:
+        """The rows of the answer at one instant, over inputs that end."""
+
+    def opener(
+        self, query: PlannedQuery, chance: Chance, checkpoint: str | None, discards: bool
+    ) -> OpenExecutor:
+        """What opens the operators of a query that is started; `discards`: nobody wants the
+        answer."""
+
+    def explained(self, query: PlannedQuery) -> str:
+        """The operators of a query, and where they run."""
+
+
+class ReferenceEngine:
+    """The definition itself: for small inputs, and to compare the others with."""
+
+    name = EngineName.REFERENCE
+
+    def __init__(self, catalog: Catalog, inputs: Inputs) -> None:
+        self._catalog = catalog
+        self._inputs = inputs
+
+    def run(self, query: PlannedQuery, chance: Chance) -> Answered:
+        from millstream.runtime.whole_answers import Answered
+
+        reference = self._reference(query.bound, chance)
+        elements = reference.result()
+        schema, domain, granule = query.bound.schema, query.bound.domain, given_anew(query.bound)
+        if query.emit is Emit.CHANGES:
+            table = reference_answers.changes_table(schema, domain, elements)
+        elif query.emit is Emit.EVERY and granule is not None:
+            table = reference_answers.instants_table(schema, domain, elements, granule)
+        else:
+            table = reference_answers.final_table(schema, domain, elements, granule)
+        return Answered(table, list(reference.errors))
+
+    def snapshot(self, query: PlannedQuery, chance: Chance, instant: int) -> Answered:
+        from millstream.runtime.whole_answers import Answered
+
+        reference = self._reference(query.bound, chance)
+        rows = sorted(reference.answer(instant).elements(), key=row_key)
+        table = reference_answers.rows_table(query.bound.schema, rows)
+        return Answered(table, list(reference.errors))
+
+    def _reference(self, plan: Plan, chance: Chance) -> Reference:
+        inputs = {name: records.elements() for name, records in self._inputs(plan).items()}
+        functions, aggregates = self._catalog.functions, self._catalog.aggregates
+        return Reference(plan, inputs, functions, aggregates, chance.kept)
+
+    def opener(
+        self, query: PlannedQuery, chance: Chance, checkpoint: str | None, discards: bool
+    ) -> OpenExecutor:
+        raise QueryError(
+            "the reference engine does not run queries continuously",
+            help='use Session(engine="local")',
+        )
+
+    def explained(self, query: PlannedQuery) -> str:
+        from millstream.physical.text import physical_text
+
+        return physical_text(query.physical, query.bound.domain)
+
+
+class LocalEngine:
+    """In this process; with a checkpoint, in batches that are committed one by one."""
+
+    name = EngineName.LOCAL
+
+    def __init__(self, catalog: Catalog, inputs: Inputs) -> None:
+        self._catalog = catalog
+        self._inputs = inputs
+
+    def run(self, query: PlannedQuery, chance: Chance) -> Answered:
+        from millstream.physical.expressions import Draws
+        from millstream.physical.operator import Context
+        from millstream.runtime import bounded
+        from millstream.runtime.whole_answers import Answered, answer_table
+
+        functions, aggregates = self._catalog.functions, self._catalog.aggregates
+        context = Context(functions, aggregates, draws=Draws(chance.seed))
+        batches = bounded.answers(query.physical, context, self._inputs(query.bound))
+        table = answer_table(query.bound, query.emit, batches, context.beginning)
+        return Answered(table, list(context.errors))
+
+    def snapshot(self, query: PlannedQuery, chance: Chance, instant: int) -> Answered:
+        from millstream.physical.expressions import Draws
+        from millstream.physical.operator import Context
+        from millstream.runtime import bounded
+        from millstream.runtime.whole_answers import Answered, snapshot_of
+
+        functions, aggregates = self._catalog.functions, self._catalog.aggregates
+        context = Context(functions, aggregates, draws=Draws(chance.seed))
+        inputs = self._inputs(query.bound)
+        until = {name: records.until(instant) for name, records in inputs.items()}
+        batch = bounded.answer(query.elements, context, until, instant + 1)
+        table = snapshot_of(query.bound, batch, context.beginning, instant)
+        return Answered(table, list(context.errors))
+
+    def opener(
+        self, query: PlannedQuery, chance: Chance, checkpoint: str | None, discards: bool
+    ) -> OpenExecutor:
+        from millstream.runtime.executor import InlineExecutor
+
+        if checkpoint is None:
+            return InlineExecutor
+        from millstream.checkpoint.identity import identity
+        from millstream.fragments.opening import Opener
+
+        functions, aggregates = self._catalog.functions, self._catalog.aggregates
+        own = identity(query.identified, query.emit, functions, aggregates)
+        return Opener(own, chance.seed, checkpoint, discards=discards)
+
+    def explained(self, query: PlannedQuery) -> str:
+        from millstream.physical.text import physical_text
+
+        return physical_text(query.physical, query.bound.domain)
