@@ -954,11 +954,11 @@ def test_every_approach_gives_the_same_answer(approach: str) -> None:
     query = session.sql("SELECT x, COUNT(*) AS n FROM s WINDOW(RANGE 4) GROUP BY x")
     expected = ms.Session("reference")
     expected.stream("s", [{"t": t, "x": t % 3} for t in (1, 2, 4, 7)], time="t")
-    assert query.run() == expected.sql(str(query._entry.text)).run()
+    assert query.run() == expected.sql(str(query.text)).run()
     running = query.start()
     running.wait(timeout=30)
     assert running.results().num_rows == query.run().num_rows
-    assert query.snapshot(4) == expected.sql(str(query._entry.text)).snapshot(4)
+    assert query.snapshot(4) == expected.sql(str(query.text)).snapshot(4)
 
 
 # --- UNIQUE ---------------------------------------------------------------------------------------

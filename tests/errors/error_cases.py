@@ -61,7 +61,7 @@ def accept(file: str, case: Case, message: str) -> None:
 
 def new_session(strict: bool = False) -> ms.Session:
     session = ms.Session(strict=strict)
-    session._kept.starts = False  # there is nothing to read
+    session._state.kept.starts = False  # there is nothing to read
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session.sql(STREAMS)

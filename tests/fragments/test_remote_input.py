@@ -16,9 +16,7 @@ import pytest
 
 import millstream as ms
 from millstream.fragments.remote_input import RemoteInput
-from millstream.logical.catalog import Stream
-from millstream.runtime.graph import Graph
-from millstream.runtime.inbox import Inbox
+from millstream.runtime.inputs import Place
 
 TEXT = """SELECT a.k, COUNT(*) AS n, SUM(b.v) AS s FROM A WINDOW(RANGE 20) a
 JOIN B WINDOW(RANGE 30) b ON a.k = b.k GROUP BY a.k EMIT CHANGES"""
@@ -48,8 +46,8 @@ class Handing:
     ends: bool = True
     failure: Exception | None = None
 
-    def open(self, stream: Stream, graph: Graph, inbox: Inbox) -> RemoteInput:
-        return RemoteInput(stream, graph.sources[stream.name], self, inbox)
+    def open(self, place: Place) -> RemoteInput:
+        return RemoteInput(place.stream, place.sources, self, place.inbox)
 
     def begin(self, input: RemoteInput) -> None:
         threading.Thread(target=self._run, args=(input,), daemon=True).start()

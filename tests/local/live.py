@@ -143,7 +143,7 @@ def bid(t: int | None, k: int = 1, price: Any = 10) -> dict[str, Any]:
 def live_session(**options: Any) -> tuple[ms.Session, HandClock]:
     session = ms.Session(**options)
     clock = HandClock()
-    session.clock = clock
+    session._workspace.clock = clock
     return session, clock
 
 

@@ -140,10 +140,10 @@ class Trial:
         self.optimized = pick(True, True, False)
         self.steps = pick(0, 0, 1, 3)
 
-    def chosen(self, plan: Plan, ordered: frozenset[str]) -> PhysicalPlan:
+    def chosen(self, plan: Plan, disordered: frozenset[str]) -> PhysicalPlan:
         plan = optimize(plan) if self.optimized else plan
         plan = wandered(plan, self.steps, Random(self.tape.content))
-        chosen = choose(plan, self.emit, Choices(ordered, self.approach, self.areas))
+        chosen = choose(plan, self.emit, Choices(disordered, self.approach, self.areas))
         return multi_way(chosen) if self.many else chosen
 
     def ordered_streams(self, streams: Iterable[str]) -> frozenset[str]:
@@ -193,7 +193,7 @@ def run(plan: Plan, inputs: Inputs, trial: Trial) -> Outcome:
     starts = {name: [element.start for element in inputs[name]] for name in sorted(sources)}
     in_order = {n for n in ordered if sources[n].lifetime is Lifetime.INSTANT}
     feeds = {name: Feed(source, inputs[name]) for name, source in sources.items()}
-    running = Running(trial.chosen(plan, ordered))
+    running = Running(trial.chosen(plan, frozenset(sources) - ordered))
     try:
         for step in schedule(trial.tape, starts, frozenset(in_order)):
             if isinstance(step, Restart):

@@ -150,7 +150,7 @@ def run_in_order(
     plan: Plan, inputs: Mapping[str, Sequence[Element]], approach: Approach = Approach.HYBRID
 ) -> Running:
     """One input after the other."""
-    running = Running(choose(plan, "FINAL", Choices(None, approach)))
+    running = Running(choose(plan, "FINAL", Choices(approach=approach)))
     feeds = {name: Feed(source(name, BIGINT), rows) for name, rows in inputs.items()}
     for name, rows in inputs.items():
         running.push(feeds[name], Arrival(name, tuple(range(len(rows))), rows[-1].start))

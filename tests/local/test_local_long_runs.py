@@ -172,7 +172,7 @@ def run(plan: Plan, key: pa.DataType, rows: int, emit: str, approach: Approach) 
     sources = {node.stream: node for node in plan.walk() if isinstance(node, Source)}
     inputs = {stream: elements_of(stream, key) for stream in sources}
     feeds = {stream: Feed(sources[stream], inputs[stream]) for stream in sources}
-    running = Running(choose(plan, emit, Choices(None, approach)))
+    running = Running(choose(plan, emit, Choices(approach=approach)))
     for number, first in enumerate(range(0, ROWS, rows)):
         for stream, elements in sorted(inputs.items()):
             taken = range(first, min(first + rows, ROWS))

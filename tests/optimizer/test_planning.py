@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -123,7 +124,8 @@ def test_distinct_rows_are_whole_where_many_are_equal(distinct: int, coalesced: 
 def test_whole_rows_give_the_same_answer() -> None:
     sql = FEW.replace(" SECONDS", "").replace(" SECOND", "")
     query = query_of(session_of(), sql)
-    query.physical_plan = choose(query.optimized_plan, "FINAL", Choices(coalesced=True))
+    whole = choose(query.optimized_plan, "FINAL", Choices(coalesced=True))
+    query._planned = replace(query.planned, physical=whole)
     assert "Distinct" not in operators(query.physical_plan)
     assert query.run().equals(query_of(session_of(optimize=False), sql).run())
 
@@ -177,12 +179,12 @@ def random_statistics(plan: Plan, random: Random) -> Statistics:
 class PlannedTrial(Trial):
     """A plan as the planner chooses it, where so much is known of its streams."""
 
-    def chosen(self, plan: Plan, ordered: frozenset[str]) -> PhysicalPlan:
+    def chosen(self, plan: Plan, disordered: frozenset[str]) -> PhysicalPlan:
         random = Random(self.tape.content)
         planner = Planner(
             random_statistics(plan, random),
             Constants(),
-            Choices(ordered, self.approach, self.areas),
+            Choices(disordered, self.approach, self.areas),
             together=self.many,
             memory=random.choice([None, 1e4, 1e12]),
         )

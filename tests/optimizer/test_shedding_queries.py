@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import millstream as ms
-from millstream.api.load import shares_kept
+from millstream.api.query import Query
 from millstream.logical import plan as logical
 from millstream.logical.evaluate import evaluator
 from millstream.logical.plan import Field
@@ -24,6 +25,11 @@ from millstream.optimizer.shedding.queries import MOST, demand, selectivities, w
 JOIN = """SELECT a.k, a.n AS a, b.n AS b FROM A WINDOW(RANGE 1 SECOND) a
 JOIN B WINDOW(RANGE 1 SECOND) b ON a.k = b.k"""
 SECOND = 1_000_000
+
+
+def shares_kept(query: Query) -> Mapping[str, float]:
+    """What is kept of each stream when the query is started."""
+    return query._admission.shares()
 
 
 def write(folder: Path, name: str, rows: int) -> None:
@@ -220,7 +226,7 @@ def test_streams_without_numbers_are_not_dropped(folder: Path) -> None:
     assert list(shares_kept(join)) == ["B"]
     assert ": when started it keeps " in join.explain(costs=True).splitlines()[-1]
     alone = made.sql("SELECT n FROM A WHERE n > 3").named("alone")
-    made._processors = 1e-9
+    made._workspace.settings = replace(made._workspace.settings, processors=1e-9)
     told = '; rows of "A" have no numbers, so none of them can be dropped'
     assert alone.explain(costs=True).endswith(f"it cannot be started{told}")
     with pytest.raises(QueryError, match=told):

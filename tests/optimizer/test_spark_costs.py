@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import millstream as ms
-from millstream.api.load import shares_kept
+from millstream.api.query import Query
 from millstream.api.spark_calibration import Observation, fitted, processor_time
 from millstream.fragments.cutting import placing
 from millstream.optimizer.cost.work import (
@@ -26,6 +27,11 @@ WHERE A.k = B.k AND A.v < B.v"""
 # Processors that `JOIN` took over two streams of 350,000 rows per second, started, with one job per
 # second, all processes together: docs/decisions/2026-11-18-spark-costs.md.
 MEASURED = 1.6
+
+
+def shares_kept(query: Query) -> Mapping[str, float]:
+    """What is kept of each stream when the query is started."""
+    return query._admission.shares()
 
 
 def session(engine: str, rate: int = 350_000, **options: float) -> ms.Session:

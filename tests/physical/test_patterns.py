@@ -280,5 +280,5 @@ def test_a_source_with_disorder_is_weak() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plan = session.sql("SELECT x FROM s [RANGE 10]").plan
-    assert choose(plan, choices=Choices(ordered=frozenset())).pattern is WEAK
-    assert choose(plan, choices=Choices(ordered=frozenset(["s"]))).pattern is WEAKEST
+    assert choose(plan, choices=Choices(disordered=frozenset(["s"]))).pattern is WEAK
+    assert choose(plan).pattern is WEAKEST

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -210,7 +211,7 @@ def test_function_that_raises(tmp_path: Path, call: str) -> None:
         raise ValueError("the oil is gone")
 
     session = session_of("spark", rows=20)
-    session.on_error = "stop"
+    session._workspace.settings = replace(session._workspace.settings, on_error="stop")
     session.function("wrong", wrong, returns="BIGINT")
     with pytest.raises(ms.QueryError) as error:
         run(session, tmp_path, ROWS, sql=call.format(f="wrong"))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 def test_the_same_rows_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the shares are the same; an engine that costs more keeps less."""
     shares = {"A": 0.6, "B": 0.7}
-    monkeypatch.setattr("millstream.api.load.shares_kept", lambda query: shares)
+    monkeypatch.setattr("millstream.api.admission.Admission.shares", lambda self: shares)
     for name in ("A", "B"):
         write(tmp_path, name, 400)
     local, spark = (

@@ -29,7 +29,7 @@ def chain(operator: str, operand: str, count: int) -> str:
 def test_conditions_of_any_length(session: ms.Session, condition: str, rows: int) -> None:
     query = session.sql(f"SELECT a, t FROM S WHERE {condition}")
     assert query.run().num_rows == rows
-    again = session.sql(query._entry.text)  # it prints, and reads back
+    again = session.sql(query.text)  # it prints, and reads back
     assert again.plan == query.plan
 
 

@@ -124,7 +124,7 @@ NO_EFFECT = {
 @pytest.fixture(scope="module")
 def session() -> ms.Session:
     session = ms.Session(engine="local")
-    session._kept.starts = False
+    session._state.kept.starts = False
     session.sql(STREAMS)
     return session
 

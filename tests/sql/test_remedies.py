@@ -40,6 +40,6 @@ CREATE TABLE versions (k INT PRIMARY KEY, label STRING) NON RETROACTIVE
 )
 def test_remedies_are_accepted(statement: str) -> None:
     session = ms.Session(engine="local")
-    session._kept.starts = False
+    session._state.kept.starts = False
     session.sql(STREAM)
     session.sql(statement)

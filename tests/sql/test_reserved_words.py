@@ -108,7 +108,7 @@ KINDS = [of_table, of_stream, of_view, of_derived, of_column]
 def refused(statements: list[str]) -> str | None:
     """The statement that is refused, if one is."""
     session = ms.Session(engine="local")
-    session._kept.starts = False
+    session._state.kept.starts = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for statement in statements:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -138,7 +139,8 @@ def test_a_view_is_dropped_when_nothing_uses_it(auction: Auction) -> None:
 
 
 def test_a_view_that_fails_stays_and_says_so(auction: Auction) -> None:
-    auction.session.on_error = "stop"
+    workspace = auction.session._workspace
+    workspace.settings = replace(workspace.settings, on_error="stop")
     view = auction.view("SELECT 10 / price AS share FROM Bid WINDOW(RANGE 100)")
     auction.send([{"t": 5, "price": 5}])
     auction.feed.heartbeat(6)
@@ -206,7 +208,7 @@ def test_streams_retain_what_they_were(auction: Auction) -> None:
     auction.send([{"t": 1, "price": 50}, {"t": 2, "price": 3}, {"t": 30, "price": 20}])
     auction.send([{"t": 31, "price": 30}, {"t": 40, "price": 40}])
     history = session.sql("SELECT t, price, valid_to - valid_from AS l FROM HISTORY(Costly)")
-    kept = session._kept.all[0]
+    kept = session._state.kept.all[0]
     kept.as_of(39, timeout=30)
     assert history.run().to_pylist() == [
         {"t": 30, "price": 20, "l": 1},
@@ -224,7 +226,7 @@ def test_a_declared_stream_retains_what_it_was(tmp_path: Path) -> None:
         "CREATE STREAM S (t BIGINT, v INT) SOURCE csv(:path) ORDERED BY t RETAIN 6;",
         path=str(tmp_path / "a.csv"),
     )
-    assert session._kept.all[0].wait(30)
+    assert session._state.kept.all[0].wait(30)
     asked = session.sql("SELECT v, valid_from FROM HISTORY(S) ORDER BY v DESC")
     assert asked.run().to_pylist() == [
         {"v": 30, "valid_from": 9},

@@ -70,7 +70,7 @@ def choose(plan: Plan, emit: Emit = Emit.FINAL, choices: Choices | None = None) 
     or, for internal use, as the ELEMENTS that its last operator gives."""
     plan = Nodes().plan(plan)
     begins = frozenset(source.stream for source in logical.beginners(plan))
-    chosen = _Chooser(plan, choices or Choices(), begins).node(plan)
+    chosen = _Chooser(choices or Choices(), begins).node(plan)
     if emit == Emit.ELEMENTS:
         return chosen
     if emit == Emit.EVERY:
@@ -100,11 +100,8 @@ _FUNCTIONS: Mapping[type[Plan], Function] = {
 
 
 class _Chooser:
-    def __init__(self, plan: Plan, choices: Choices, begins: frozenset[str]) -> None:
+    def __init__(self, choices: Choices, begins: frozenset[str]) -> None:
         self._choices = choices
-        # Rows of a stream whose order is asked for are held until they are in order.
-        held = {s.stream for s in plan.walk() if isinstance(s, logical.Source) and s.arrival}
-        self._disordered = choices.disordered - held
         self._begins = begins  # the streams whose first row may be where time begins
         self._chosen: dict[int, PhysicalPlan] = {}
 
@@ -128,7 +125,7 @@ class _Chooser:
         match plan:
             case logical.Source():
                 ordered = plan.lifetime is Lifetime.INSTANT
-                ordered = ordered and plan.stream not in self._disordered
+                ordered = ordered and plan.stream not in self._choices.disordered
                 begins, small = (plan.stream in s for s in (self._begins, self._choices.small))
                 return Source(
                     plan.stream, plan.schema, ordered, plan.arrival, plan.lifetime, begins, small

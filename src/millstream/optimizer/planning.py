@@ -53,7 +53,7 @@ class Planner:
             plan = changed
         if not self._is_known(plan):
             return
-        ordered = reorder_joins(plan, self.statistics, self.constants, self.choices)
+        ordered = reorder_joins(plan, self.statistics, self.constants, self._choices_for(plan))
         if ordered != plan:
             plan = optimize(ordered, (merge_maps,))  # so that others see the joins below them
             yield "reorder_joins", plan
@@ -66,16 +66,17 @@ class Planner:
 
     def operators(self, plan: Plan, emit: Emit) -> PhysicalPlan:
         if not self._is_known(plan):
-            return choose(plan, emit, self.choices)
+            return choose(plan, emit, self._choices_for(plan))
         estimates = self._cheapest(plan, emit)
         return estimates.plan if self.memory is None else fit_areas(estimates, self.memory)
 
     def _cheapest(self, plan: Plan, emit: Emit) -> Estimates:
         """With DISTINCT in pieces, or coalesced where that is worth it."""
-        found = self._estimated(plan, emit, self.choices)
+        choices = self._choices_for(plan)
+        found = self._estimated(plan, emit, choices)
         hybrid = self.choices.approach is Approach.HYBRID
         if hybrid and any(isinstance(node, Distinct) for node in plan.walk()):
-            other = self._estimated(plan, emit, replace(self.choices, coalesced=True))
+            other = self._estimated(plan, emit, replace(choices, coalesced=True))
             found = other if other.cost < WORTH * found.cost else found
         return found
 
@@ -84,6 +85,12 @@ class Planner:
         if self.together:
             chosen = joins_of_many(chosen, self.statistics, self.constants)
         return estimate(chosen, self.statistics, self.constants)
+
+    def _choices_for(self, plan: Plan) -> Choices:
+        """Rows of a stream whose order a plan asks for are held until they are in order."""
+        sources = (node for node in plan.walk() if isinstance(node, Source))
+        held = {source.stream for source in sources if source.arrival}
+        return replace(self.choices, disordered=self.choices.disordered - held)
 
     def _is_known(self, plan: Plan) -> bool:
         """Whether there is something to choose, and the rates of all streams are known."""

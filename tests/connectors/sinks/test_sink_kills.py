@@ -22,7 +22,7 @@ from checkpoint import killed_query
 from checkpoint.test_kills import elements, last_manifest
 from connectors.sinks import killed_insert
 from effort import kills
-from millstream.fragments.remote import RemoteGraph
+from millstream.fragments.remote import RemoteExecutor
 from millstream.runtime import worker
 
 POSTGRES = pytest.mark.xdist_group("postgres")
@@ -85,16 +85,16 @@ def test_every_batch_is_given_twice(
     session = ms.Session()
     session.stream("S", [{"t": i, "x": i % 3} for i in range(100_000)], time="t")
     query = session.sql("SELECT x, COUNT(*) AS n FROM S WINDOW(RANGE 9) GROUP BY x")
-    delivered, notes = RemoteGraph.delivered, [0]
+    delivered, notes = RemoteExecutor.delivered, [0]
 
-    def lost(self: RemoteGraph) -> None:
+    def lost(self: RemoteExecutor) -> None:
         """What a new start delivers again is noted, what follows is not."""
         notes.append(notes.pop() + 1)
         if notes[0] == 2:
             raise ConnectionAbortedError
         delivered(self)
 
-    monkeypatch.setattr(RemoteGraph, "delivered", lost)
+    monkeypatch.setattr(RemoteExecutor, "delivered", lost)
     monkeypatch.setattr(worker, "ROUND_ROWS", 1)  # so that there are several batches
     attempts = 0
     while attempts < 50:
