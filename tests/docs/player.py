@@ -73,7 +73,7 @@ class Player:
                 for query in value.queries.values():
                     if query.running is not None:
                         query.running.stop()
-                for view in value._kept.all:
+                for view in value._state.kept.all:
                     view.stop()
 
     @property

@@ -147,7 +147,7 @@ def run(plan: Plan, inputs: Inputs, trial: Trial) -> Outcome:
     ordered = trial.ordered_streams(sources)
     in_order = frozenset(n for n in ordered if sources[n].lifetime is Lifetime.INSTANT)
     pick = trial.tape.pick
-    chosen = trial.chosen(plan, ordered)
+    chosen = trial.chosen(plan, frozenset(sources) - ordered)
     cluster = Cluster(chosen, pick(1, 2, 3, 5), pick(1, 2, 3), trial.tape)
     running = _Running(cluster, sources, inputs, trial.tape)
     running.outcome.signed = any(map(has_signed, chosen.inputs))

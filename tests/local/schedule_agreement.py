@@ -35,7 +35,7 @@ from millstream.physical.joins.areas.area import Probing
 from millstream.physical.joins.areas.calendar import Closing
 from millstream.physical.operator import Context, Pattern, PhysicalPlan, plain_rows
 from millstream.physical.operators.join import AreaChoice
-from millstream.runtime.graph import Graph, Sink, Vertex
+from millstream.runtime.graph import Graph, Receive, Vertex
 from oracle.agreement import Bench, same_rows
 from oracle.random_streams import Tape
 
@@ -62,7 +62,7 @@ class WatchedGraph(Graph):
     do in time."""
 
     def __init__(
-        self, plan: PhysicalPlan, context: Context, sink: Sink, edges: list[Edge] | None = None
+        self, plan: PhysicalPlan, context: Context, sink: Receive, edges: list[Edge] | None = None
     ) -> None:
         super().__init__(plan, context, sink)
         self.edges = edges or [Edge() for _ in self.vertices]

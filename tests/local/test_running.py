@@ -198,7 +198,7 @@ def test_a_snapshot_leaves_the_running_query_as_it_is() -> None:
                 query.snapshot(row["t"] - 1, SOON)
         feed.close()
         running.wait(SOON)
-        assert len(running._worker.graph.context.sources) == 1
+        assert len(running._worker.executor.context.sources) == 1
         given = sorted(map(tuple, map(dict.values, running.results().to_pylist())))
     session.stream("Old", rows, time="t")
     expected = session.sql(text.replace("Bid", "Old")).run().to_pylist()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import millstream as ms
+from millstream.api import spark_calibration as calibration
 from millstream.api.query import Query
 from millstream.api.spark_calibration import Observation, fitted, processor_time
 from millstream.fragments.cutting import placing
@@ -19,7 +20,6 @@ from millstream.optimizer.cost.work import (
     calibration_file,
     known_constants,
 )
-from millstream.spark import calibration
 
 JOIN = """SELECT A.v, B.v AS w FROM A WINDOW(RANGE 1 SECOND), B WINDOW(RANGE 1 SECOND)
 WHERE A.k = B.k AND A.v < B.v"""

@@ -159,7 +159,7 @@ def _planned(sql: str, planning: Planning) -> tuple[PhysicalPlan, Statistics, di
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         query = session.sql(sql)
-    records = query._inputs()
+    records = session._origins.inputs(query.plan)
     streams = {name: session._origins.stream(name) for name in records}
     known = {name: sampled(streams[name], each) for name, each in records.items()}
     return planning(query), Statistics(known, query.plan.domain), records

@@ -139,7 +139,8 @@ class Execution:
         shed = statement.query.shed
         most = None if shed is None else float(shed.most / 100)
         query = Query(self._workspace, entry, bound.emit, bound.warnings, sink, most)
-        self._state.register(query)
+        self._catalog.add_query(entry)
+        self._state.add_query(query)
         return query
 
     def _stop(self, name: Name) -> None:

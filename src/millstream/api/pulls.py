@@ -130,25 +130,28 @@ class PullQuery:
 
     def start(self, *arguments: Any, **options: Any) -> Running:
         """Let it run for ever, as any other query."""
-        return self._registered().start(*arguments, **options)
+        self._be_registered()
+        return self._continuous.start(*arguments, **options)
 
-    def named(self, name: str) -> Query:
-        """The query that runs for ever, registered under a name."""
-        return self._registered().named(name)
+    def named(self, name: str) -> PullQuery:
+        """The query itself, registered under a name of your own."""
+        self._be_registered()
+        self._continuous.named(name)
+        return self
 
     def snapshot(self, *arguments: Any, **options: Any) -> pa.Table:
         """The answer at one instant of the query that runs for ever."""
         return self._continuous.snapshot(*arguments, **options)
 
-    def _registered(self) -> Query:
+    def _be_registered(self) -> None:
         if self._refusal is not None:
             told = self._refusal.diagnostic
             raise QueryError(f"the query can only be asked once: {told.message}", help=told.help)
         if not self._session.workspace.catalog.has_query(self._entry):
             self._entry.name = self._session.workspace.catalog.new_query_name()
             self._entry.dropped = False
-            self._session.register(self._continuous)
-        return self._continuous
+            self._session.workspace.catalog.add_query(self._entry)
+            self._session.add_query(self)
 
     def explain(
         self,
@@ -178,8 +181,8 @@ class PullSession(Protocol):
     def reader(self, read: Read) -> Readable:
         """Who has the rows that a query reads."""
 
-    def register(self, query: Query) -> None:
-        """Make a query one of the session's."""
+    def add_query(self, query: PullQuery) -> None:
+        """Make a query one of the session's, which the catalog has already."""
 
 
 def pull_query(

@@ -32,9 +32,6 @@ class Query(ContinuousQuery):
         self._rename(name)
         return self
 
-    def register(self) -> None:
-        self._workspace.catalog.add_query(self._entry)
-
     def _rename(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             raise CatalogError(f"a query needs a name, not {name!r}")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from millstream.api.execution import Execution
+from millstream.api.pulls import PullQuery
 from millstream.api.query import Query
 from millstream.api.state import SessionState
 from millstream.api.tables import TableHandle
@@ -384,7 +385,7 @@ class Session:
         return self._state.kept.views
 
     @property
-    def queries(self) -> dict[str, Query]:
+    def queries(self) -> dict[str, Query | PullQuery]:
         """The registered queries, by name."""
         return self._state.queries
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.api.kept_answers import KeptAnswers
+from millstream.api.pulls import PullQuery
 from millstream.api.query import Query
 from millstream.api.readable import Readable
 from millstream.api.tables import TableHandle
@@ -19,18 +20,17 @@ class SessionState:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.kept = KeptAnswers(workspace)
-        self._queries: list[Query] = []
+        self._queries: list[Query | PullQuery] = []
 
     # --- queries ---------------------------------------------------------------------------------
 
     @property
-    def queries(self) -> dict[str, Query]:
+    def queries(self) -> dict[str, Query | PullQuery]:
         """Those that are registered, by name."""
         return {query.name: query for query in self._queries}
 
-    def register(self, query: Query) -> None:
-        """Make a query one of the session's."""
-        query.register()
+    def add_query(self, query: Query | PullQuery) -> None:
+        """Make a query one of the session's, which the catalog has already."""
         self._queries.append(query)
 
     def drop_query(self, name: Name) -> None:

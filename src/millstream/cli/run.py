@@ -67,7 +67,7 @@ def _run(
     checkpoint: str | None,
 ) -> None:
     output = Output(format or default_format())
-    queries = list(session.queries.values())
+    queries = [query for query in session.queries.values() if isinstance(query, Query)]
     if queries or session.views:
         spark_started(session)
     live = checkpoint is not None or any_live(session)
@@ -152,7 +152,7 @@ def cropped(table: pa.Table, end: Instant | None) -> pa.Table:
 
 
 def run_live(
-    queries: Sequence[Query],
+    queries: Sequence[Query | PullQuery],
     output: Output,
     ends: dict[str, Instant | None],
     checkpoint: str | None = None,
