@@ -12,24 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from millstream.api.pulls import PullSession, at_one_moment, chosen, rows_of
 from millstream.connectors.intake.checking import checked_records, records_of
 from millstream.connectors.intake.rows import joined, nothing
-from millstream.logical.catalog import DerivedStream, Stream, Table
+from millstream.logical.catalog import Table
 from millstream.logical.evaluate import evaluator
 from millstream.logical.functions import EvaluationError
 from millstream.logical.plan import ARRIVAL
 from millstream.model.arrays import int64, single
 from millstream.model.errors import (
-    BindError,
     DataError,
     MillstreamError,
     QueryError,
     Span,
-    did_you_mean,
-    one_of,
 )
 from millstream.model.names import Name
 from millstream.model.records import Records
@@ -39,8 +35,8 @@ from millstream.physical.batch import Ints
 from millstream.physical.operator import Context
 from millstream.physical.state.keys import KeySpace
 from millstream.relations.tables import HeldTable
+from millstream.sql.changed_table import changed_table
 from millstream.sql.pulls import Read
-from millstream.sql.scope import name_of, refuse_others
 from millstream.sql.statements import ChangeTable
 from millstream.sql.table_changes import VALUES, ChangeBinder, Part, Values
 from millstream.sql.windows import with_arrival
@@ -50,7 +46,7 @@ def change_table(
     session: PullSession, statement: ChangeTable, parameters: Mapping[str, object]
 ) -> int:
     """Carry a statement out; how many rows it inserts, updates and deletes."""
-    table, span = _target(session, statement)
+    table, span = changed_table(statement, session.workspace.catalog)
     held = session.workspace.origins.table(Name(table.name, quoted=True))
     binder = ChangeBinder(table, session.workspace.catalog, parameters)
     parts = binder.parts(statement.body.tree)
@@ -81,41 +77,6 @@ def _placed(span: Span | None) -> Iterator[None]:
         if error.diagnostic.span is None:
             error.diagnostic = replace(error.diagnostic, span=span)
         raise
-
-
-# --- which table ----------------------------------------------------------------------------------
-
-
-def _target(session: PullSession, statement: ChangeTable) -> tuple[Table, Span | None]:
-    """The table that a statement changes, one of the session's own, and where it is named."""
-    tree = statement.body.tree
-    word = type(tree).__name__.upper()
-    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-    if not isinstance(target, exp.Table) or not isinstance(target.this, exp.Identifier):
-        raise BindError(f"{word} takes the name of a table", statement.body.span)
-    refuse_others(target, ("this", "alias"), word)
-    name = name_of(target.this)
-    entry = session.workspace.catalog.find_stream(name)
-    if entry is None:
-        tables = [each.name for each in session.workspace.catalog.streams if each.kind == "table"]
-        help = one_of(name.text, tables, "table") or "no table is registered: write CREATE TABLE"
-        if isinstance(tree, exp.Insert) and not did_you_mean(name.text, tables):
-            help = f"write {name.text}(…) if it is a sink"
-        raise BindError(f'table "{name.text}" does not exist', name.span, help)
-    if isinstance(entry, Table) and entry.connector is None:
-        return entry, name.span
-    message, help = _refusal(entry, word)
-    raise BindError(message, name.span, help)
-
-
-def _refusal(entry: Stream | DerivedStream, word: str) -> tuple[str, str]:
-    if isinstance(entry, Table):
-        connector = entry.connector
-        return f'table "{entry.name}" lives elsewhere, in {connector}', "change it there"
-    if entry.kind == "table":
-        return f'table "{entry.name}" follows a stream', "it changes as rows of the stream come"
-    help = "rows come from its source" if isinstance(entry, Stream) else "it follows from its query"
-    return f'"{entry.name}" is a {entry.kind}, and {word} changes tables', help
 
 
 # --- which rows -----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,11 @@ from millstream.model.arrays import int64, of_int64
 from millstream.model.errors import QueryError
 from millstream.model.records import Records
 from millstream.physical.batch import Batch
-from millstream.spark.leaves import frame_leaves
+from millstream.spark.leaves import Task, frame_leaves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 LEAF_SCHEMA = pa.schema(
     {"stream": pa.string(), "first": pa.int64(), "numbered": pa.bool_(), "payload": pa.binary()}
 )

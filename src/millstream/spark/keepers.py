@@ -30,7 +30,7 @@ from millstream.fragments.keeping import Order
 from millstream.fragments.messages import Kind, Message, as_record, messages_in
 from millstream.fragments.work import Work
 from millstream.model.errors import QueryError
-from millstream.spark.job import Task
+from millstream.spark.leaves import Task
 
 _PATIENCE = 60.0  # seconds in which a keeper must be up
 

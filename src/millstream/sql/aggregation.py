@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+import pyarrow as pa
 from sqlglot import exp
 
 from millstream.logical import aggregates
@@ -22,8 +23,17 @@ from millstream.sql import elsewhere
 from millstream.sql.calls import aggregate_of, written_name
 from millstream.sql.scope import name_span_of, refuse_others, span_of
 
-if TYPE_CHECKING:
-    from millstream.sql.scalar import ScalarBinder
+
+class ArgumentBinder(Protocol):
+    """Binds what stands inside an aggregate."""
+
+    catalog: Catalog
+
+    def bind(self, node: exp.Expression) -> Expression: ...
+
+    def predicate(self, node: exp.Expression) -> Expression: ...
+
+    def cast(self, operand: Expression, target: pa.DataType) -> Expression: ...
 
 
 def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
@@ -67,7 +77,7 @@ def is_ordered_aggregate(node: exp.Expression) -> bool:
 
 
 def bind_aggregate(
-    node: exp.Expression, inner: ScalarBinder, order: tuple[Expression, ...]
+    node: exp.Expression, inner: ArgumentBinder, order: tuple[Expression, ...]
 ) -> AggregateCall:
     """The aggregate of a node, its arguments bound by `inner`; `order` is what FIRST goes by."""
     condition = None

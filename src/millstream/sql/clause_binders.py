@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -29,19 +28,16 @@ from millstream.logical.plan import (
 from millstream.model.errors import BindError
 from millstream.model.names import Name
 from millstream.sql.aggregation import is_aggregate
+from millstream.sql.contexts import SelectContext, StatementContext
 from millstream.sql.scalar import ScalarBinder, is_subquery
 from millstream.sql.scope import name_of, span_of
 from millstream.sql.subqueries import SubqueryBinder
-
-if TYPE_CHECKING:
-    from millstream.sql.binder import StatementBinder
-    from millstream.sql.select import SelectBinder
 
 
 class HostedBinder(ScalarBinder):
     """Binds over the plan of a SELECT, to which it attaches subqueries."""
 
-    def __init__(self, select: SelectBinder, place: str) -> None:
+    def __init__(self, select: SelectContext, place: str) -> None:
         statement = select.statement
         super().__init__(statement.catalog, select.scope, statement.parameters, place)
         self.select = select
@@ -102,7 +98,7 @@ class GroupedBinder(HostedBinder):
 
     def __init__(
         self,
-        select: SelectBinder,
+        select: SelectContext,
         keys: list[Named],
         aggregates: dict[int, Column],
         inner: InputBinder,
@@ -191,7 +187,7 @@ def has_subquery(node: exp.Expression) -> bool:
 
 
 def outermost_aggregates(
-    node: exp.Expression, statement: StatementBinder
+    node: exp.Expression, statement: StatementContext
 ) -> Iterator[exp.Expression]:
     """The aggregates of a clause, not those of its subqueries."""
     waiting = [node]

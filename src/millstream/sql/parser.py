@@ -35,7 +35,7 @@ from millstream.sql.clauses import (
     starts_window,
 )
 from millstream.sql.complaints import syntax_error
-from millstream.sql.definitions import DefinitionReader
+from millstream.sql.definitions import StatementReader
 from millstream.sql.intervals import interval_texts, replace_texts
 from millstream.sql.shape import QueryShape, Reference
 from millstream.sql.statements import (
@@ -91,7 +91,7 @@ class _Statement:
             return Select(self.query())
         if starts_change(self.cursor):
             return self._change()
-        reader = DefinitionReader(self.text, self.cursor, self.parameters, self.query)
+        reader = StatementReader(self.text, self.cursor, self.parameters, self.query)
         return reader.statement()
 
     def query(self) -> Query:

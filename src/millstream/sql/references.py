@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -17,14 +16,12 @@ from millstream.model.errors import BindError, CatalogError, Span, UnknownNameEr
 from millstream.model.names import Name, check_name
 from millstream.sql import elsewhere
 from millstream.sql.clauses import Clauses
+from millstream.sql.contexts import StatementContext
 from millstream.sql.parser import STREAM_FUNCTIONS
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Key, Merged, Relation, Scope, name_of, part, refuse_others, span_of
 from millstream.sql.statements import clauses_of, is_comma
 from millstream.sql.windows import apply_clauses, apply_stream_function, without_arrival
-
-if TYPE_CHECKING:
-    from millstream.sql.binder import StatementBinder
 
 _SIDES = {
     ("", ""): JoinKind.INNER,
@@ -49,7 +46,7 @@ class FromBinder:
 
     def __init__(
         self,
-        statement: StatementBinder,
+        statement: StatementContext,
         outer: Scope | None,
         tables: Mapping[str, Plan],
     ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -41,6 +40,7 @@ from millstream.sql.clause_binders import (
     outermost_aggregates,
     outermost_subqueries,
 )
+from millstream.sql.contexts import StatementContext
 from millstream.sql.ordering import (
     complete_order,
     limit_of,
@@ -55,9 +55,6 @@ from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.unnest import outer_columns
 from millstream.sql.windows import apply_stream_function, with_arrival, with_order
 
-if TYPE_CHECKING:
-    from millstream.sql.binder import StatementBinder
-
 _UNDERSTOOD = (
     "with", "expressions", "from", "joins", "where", "group", "having", "distinct", "order",
     "limit",
@@ -70,7 +67,7 @@ class SelectBinder:
 
     def __init__(
         self,
-        statement: StatementBinder,
+        statement: StatementContext,
         node: exp.Select,
         outer: Scope | None,
         tables: Mapping[str, Plan],

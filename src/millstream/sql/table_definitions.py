@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from millstream.logical.catalog import Changes
 from millstream.model.errors import ParseError
 from millstream.model.names import Name
 from millstream.sql import elsewhere
 from millstream.sql.column_definitions import add_key, read_column
+from millstream.sql.definition_reader import DefinitionReader
 from millstream.sql.reserved import check_declared
 from millstream.sql.statements import ColumnDefinition, CreateLatest, CreateTable, Statement
 from millstream.sql.tokens import Cursor
-
-if TYPE_CHECKING:
-    from millstream.sql.definitions import DefinitionReader
 
 
 def read_table(reader: DefinitionReader) -> Statement:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot.tokens import TokenType
 
 from millstream.model.errors import ParseError
 from millstream.model.names import Name
+from millstream.sql.definition_reader import DefinitionReader
 from millstream.sql.reserved import check_declared
 from millstream.sql.statements import (
     CreateDerivedStream,
@@ -22,9 +22,6 @@ from millstream.sql.statements import (
     Statement,
 )
 from millstream.sql.tokens import Cursor
-
-if TYPE_CHECKING:
-    from millstream.sql.definitions import DefinitionReader
 
 _EMITS = ("FINAL", "CHANGES", "EVERY")
 

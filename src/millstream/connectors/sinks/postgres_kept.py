@@ -11,8 +11,8 @@ import pyarrow as pa
 from millstream.connectors.contracts import GivenBatch, SinkContext
 from millstream.connectors.postgres_sql import identifier, identifiers, sql
 from millstream.connectors.sinks.kept_rows import changed_rows, gone, kept_schema
-from millstream.connectors.sinks.postgres import Connection, Postgres, csv_rows
 from millstream.connectors.sinks.postgres_columns import types_of
+from millstream.connectors.sinks.postgres_rows import Connection, Postgres, csv_rows
 from millstream.model.errors import QueryError
 
 _COMMENT = "kept by Millstream"

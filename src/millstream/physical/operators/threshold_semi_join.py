@@ -12,7 +12,7 @@ rows whose x it crosses: those whose answer changes. Other rows are not looked a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,15 +28,12 @@ from millstream.physical.events.settling import Pieces
 from millstream.physical.events.sweep import Sweep
 from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.kernels.positions import positions
-from millstream.physical.operator import Context, Frontiers, Operator, Pattern
+from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.ordering import has_one_word, order_words
 from millstream.physical.state.keys import KeySpace
 from millstream.physical.state.thresholds import Comparison, Thresholds
 from millstream.physical.state.waiting import Waiting
-
-if TYPE_CHECKING:
-    from millstream.physical.operators.semi_join import SemiJoin
 
 _MANY = 1 << 16  # rows that wait before it pays to net them
 _TURNED: dict[str, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -70,16 +67,38 @@ def _known(values: pa.Array) -> Ints:
     return np.arange(len(values)) if valid is None else positions(valid)
 
 
+class ComparingJoin(Protocol):
+    """The semi-join that the operator is opened for."""
+
+    @property
+    def left(self) -> PhysicalPlan: ...
+
+    @property
+    def right(self) -> PhysicalPlan: ...
+
+    @property
+    def condition(self) -> Expression | None: ...
+
+    @property
+    def anti(self) -> bool: ...
+
+    @property
+    def form(self) -> Form: ...
+
+    @property
+    def final(self) -> bool: ...
+
+
 class ThresholdOperator(Operator):
-    def __init__(self, node: SemiJoin, context: Context) -> None:
+    def __init__(self, node: ComparingJoin, context: Context) -> None:
         parts = compared(node.condition, node.left.schema, node.right.schema)
         assert parts is not None, node.condition
         value, comparison, threshold = parts
         self._node = node
-        self._signed = [side.pattern is Pattern.STRICT for side in node.inputs]
+        self._signed = [side.pattern is Pattern.STRICT for side in (node.left, node.right)]
         self._values = [
             Evaluation([expression], side.schema, context)
-            for expression, side in zip((value, threshold), node.inputs, strict=True)
+            for expression, side in zip((value, threshold), (node.left, node.right), strict=True)
         ]
         self._keys = KeySpace([value.type])  # of values, without NULL
         self._words = np.empty(64, np.int64)  # by code

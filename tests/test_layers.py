@@ -1,0 +1,99 @@
+"""The layers of ARCHITECTURE.md hold: every import, also inside functions and for types alone, goes
+to the same layer or to one that the table allows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import millstream
+
+SOURCE = Path(millstream.__file__).parent
+
+#: What each layer may import; what these may import is not meant.
+ALLOWED = {
+    "model": "",
+    "logical": "model",
+    "sql": "model logical",
+    "physical": "model logical",
+    "optimizer": "model logical physical",
+    "checkpoint": "model logical physical",
+    "connectors": "model logical physical checkpoint",
+    "runtime": "model logical physical checkpoint connectors",
+    "relations": "model logical physical checkpoint connectors runtime",
+    "fragments": "model logical physical checkpoint connectors runtime",
+    "spark": "model logical physical optimizer checkpoint connectors runtime fragments",
+    "api": "model logical sql physical optimizer checkpoint connectors runtime relations fragments "
+    "spark",
+    "cli": "model logical sql physical optimizer checkpoint connectors runtime relations fragments "
+    "spark api millstream",
+    "millstream": "model connectors runtime api cli",  # __init__ and __main__
+}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = ["millstream", *path.relative_to(SOURCE).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(module: str) -> Iterator[str]:
+    """The modules that a module imports, wherever the statement stands."""
+    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            assert node.module is not None
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in modules() else node.module
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    return {name: {*imported(name)} & {*modules()} - {name} for name in modules()}
+
+
+def layer(module: str) -> str:
+    parts = module.split(".")
+    is_root = len(parts) == 1 or parts[1] == "__main__"
+    return "millstream" if is_root else parts[1]
+
+
+def test_the_root_has_no_modules_but_its_own() -> None:
+    assert {path.name for path in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {layer(module) for module in modules()} == {*ALLOWED}
+
+
+def test_no_layer_imports_one_above_it() -> None:
+    against = [
+        f"{module} imports {other}"
+        for module, others in graph().items()
+        for other in sorted(others)
+        if layer(other) not in {layer(module), *ALLOWED[layer(module)].split()}
+    ]
+    assert against == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Taking away what imports nothing that is left, or is not imported, takes all away."""
+    left = graph()
+    while True:
+        used = {other for others in left.values() for other in others}
+        kept = {name for name, others in left.items() if others and name in used}
+        if len(kept) == len(left):
+            break
+        left = {name: left[name] & kept for name in kept}
+    assert left == {}
+
+
+def test_only_sql_imports_the_parser() -> None:
+    for module in modules():
+        parses = any(name.split(".")[0] == "sqlglot" for name in imported(module))
+        assert not parses or layer(module) == "sql", module
