@@ -19,6 +19,7 @@ from millstream.model.errors import (
 from millstream.model.masking import secret
 
 if TYPE_CHECKING:
+    from millstream.api.pulls import PullQuery
     from millstream.api.query import Query
     from millstream.api.session import Session
     from millstream.api.tables import TableHandle
@@ -40,6 +41,7 @@ __all__ = [
     "MillstreamWarning",
     "OverloadWarning",
     "ParseError",
+    "PullQuery",
     "Query",
     "QueryError",
     "RowErrorWarning",
@@ -53,7 +55,8 @@ __all__ = [
 
 _LAZY = {
     "Feed": ("millstream.runtime.sources", "Feed"),
-    "Heartbeat": ("millstream.runtime.sources", "Heartbeat"),
+    "Heartbeat": ("millstream.connectors.contracts", "Heartbeat"),
+    "PullQuery": ("millstream.api.pulls", "PullQuery"),
     "Query": ("millstream.api.query", "Query"),
     "Running": ("millstream.runtime.running", "Running"),
     "Session": ("millstream.api.session", "Session"),

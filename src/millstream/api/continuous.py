@@ -25,6 +25,7 @@ from millstream.model.errors import (
     listed,
     warn_caller,
 )
+from millstream.model.frames import HasRows
 from millstream.model.modes import Emit, QueryState
 
 if TYPE_CHECKING:
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from millstream.optimizer.cost import Estimates
     from millstream.optimizer.planned import PlannedQuery
     from millstream.physical.operator import PhysicalPlan
+    from millstream.runtime.delivery import AnswerForm
     from millstream.runtime.running import Running
     from millstream.runtime.whole_answers import Chance
 
 
-class ContinuousQuery:
+class ContinuousQuery(HasRows):
     """A bound query of a session, and the plan by which it is carried out."""
 
     def __init__(
@@ -188,13 +190,25 @@ class ContinuousQuery:
         self._check_there()
         return self._answer() if self.sink is None else self.deliver(self.opened_sink)
 
+    def to_arrow(self) -> pa.Table:
+        """The whole answer, as `run` gives it."""
+        return self.run()
+
+    @property
+    def _form(self) -> AnswerForm:
+        from millstream.runtime.delivery import AnswerForm
+
+        return AnswerForm(self.plan.schema, self.plan.domain, self.emit)
+
+    @property
+    def _arrow_schema(self) -> pa.Schema:
+        return self._form.arrow_schema
+
     def opened_sink(self) -> Sink:
         """The sink of INSERT INTO, ready to be written."""
         from millstream.api.starting import sink_context
-        from millstream.runtime.delivery import AnswerForm
 
-        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
-        context = sink_context(self._workspace, self.name, self.emit, form.arrow_schema)
+        context = sink_context(self._workspace, self.name, self.emit, self._arrow_schema)
         context = replace(context, refuse=self._refuse)
         return self._workspace.connectors.open_sink(self.sink, context)
 
@@ -203,10 +217,9 @@ class ContinuousQuery:
 
     def deliver(self, open_sink: Callable[[], Sink]) -> pa.Table:
         """The whole answer, given to a sink as one batch."""
-        from millstream.runtime.delivery import AnswerForm, deliver_all
+        from millstream.runtime.delivery import deliver_all
 
-        form = AnswerForm(self.plan.schema, self.plan.domain, self.emit)
-        answer = deliver_all(self.name, form, open_sink, self._answer)
+        answer = deliver_all(self.name, self._form, open_sink, self._answer)
         refused, self._refused = self._refused, []
         if refused:
             self.note_errors([*self.errors, *refused])

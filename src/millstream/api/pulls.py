@@ -21,6 +21,7 @@ from millstream.logical.text import plan_json, plan_text
 from millstream.model.arrays import single
 from millstream.model.elements import Row
 from millstream.model.errors import Diagnostic, MillstreamError, QueryError
+from millstream.model.frames import HasRows
 from millstream.model.modes import Emit, QueryState
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from millstream.runtime.running import Running
 
 
-class PullQuery:
+class PullQuery(HasRows):
     """What a SELECT over views and tables alone gives. `run` answers from what they keep, all read
     at one moment: each view as it stands at its own frontier. A question is not registered: only
     `start` and `named` do that, and `start` runs the query for ever, with the queries of the views
@@ -123,6 +124,10 @@ class PullQuery:
         if self.pull.keys:
             table = table.take(pa.array(sorted_by(self.pull.keys, self.pull.plan, table)))
         return table.slice(0, self.pull.limit).select(range(self.pull.width))
+
+    def to_arrow(self) -> pa.Table:
+        """The rows, as `run` gives them."""
+        return self.run()
 
     @cached_property
     def _kept_plan(self) -> PhysicalPlan:

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ATTRIBUTES = ("strict", "on_error", "approach", "optimize", "shed", "memory")  # of version 0.1
+
+
 class Session:
     """Streams, queries and functions that know each other.
 
@@ -110,11 +114,43 @@ class Session:
         self._state = SessionState(self._workspace)
         self._origins = self._workspace.origins
 
+    # --- its life --------------------------------------------------------------------------------
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Stop all queries and views of the session: whether they have ended. What they kept stays
+        readable."""
+        running = [query.running for query in self._state.queries.values()]
+        ended = [each.stop(timeout) for each in running if each is not None]
+        ended += [view.stop(timeout) for view in self._state.kept.all]
+        return all(ended)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     # --- its settings ----------------------------------------------------------------------------
 
     @property
     def engine(self) -> EngineName:
         return self._workspace.settings.engine
+
+    @property
+    def settings(self) -> Settings:
+        """What the session was told when it was made."""
+        return self._workspace.settings
+
+    def __getattr__(self, name: str) -> Any:
+        """Settings by the names that they had as attributes."""
+        if name in _ATTRIBUTES:
+            warnings.warn(
+                f"session.{name} is deprecated: write session.settings.{name}",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(self.settings, name)
+        raise AttributeError(f"'Session' object has no attribute {name!r}")
 
     @property
     def catalog(self) -> Catalog:
@@ -139,6 +175,7 @@ class Session:
         time: str | tuple[str, str] | None = None,
         *,
         delay: str | int | None = None,
+        watermark: str | int | None = None,
         idle: str | int | None = None,
         unit: str | None = None,
         unique: Sequence[str] = (),
@@ -150,10 +187,12 @@ class Session:
         iterable of rows (dictionaries, or tuples with `schema`). `time` names the column that
         orders it, or the two columns between which each row is valid. Rows are sorted by time
         first. An iterator with a `schema` is read when a query needs it: a started one while it
-        runs, `run` to its end. A streaming DataFrame is read by queries that are started. `unique`
-        names columns in all of which no two rows agree.
+        runs, `run` to its end. A streaming DataFrame is read by queries that are started. `delay`
+        (`watermark` is another word for it) is by how much rows may come behind the latest.
+        `unique` names columns in all of which no two rows agree.
         """
         declared = None if schema is None else declared_schema(schema)
+        delay = _delay(delay, watermark)
         if declared is not None and isinstance(data, Iterator):
             stream = self._declared(name, declared, time, delay, idle, unit, unique)
             self.catalog.add_stream(stream)
@@ -206,6 +245,7 @@ class Session:
         time: str | tuple[str, str] | None = None,
         *,
         delay: str | int | None = None,
+        watermark: str | int | None = None,
         idle: str | int | None = None,
         unit: str | None = None,
         unique: Sequence[str] = (),
@@ -215,6 +255,7 @@ class Session:
 
         `capacity` is the number of rows that may wait in the queue of a query before `send` waits.
         """
+        delay = _delay(delay, watermark)
         stream = self._declared(name, declared_schema(schema), time, delay, idle, unit, unique)
         feed = Feed(stream, capacity)
         self.catalog.add_stream(stream)
@@ -388,6 +429,12 @@ class Session:
     def queries(self) -> dict[str, Query | PullQuery]:
         """The registered queries, by name."""
         return self._state.queries
+
+
+def _delay(delay: str | int | None, watermark: str | int | None) -> str | int | None:
+    if delay is not None and watermark is not None:
+        raise DataError("delay and watermark are the same", help="leave one of them out")
+    return watermark if delay is None else delay
 
 
 def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ from millstream.connectors.intake.data import table_of
 from millstream.connectors.intake.rows import joined
 from millstream.logical.catalog import Table
 from millstream.model.errors import DataError
+from millstream.model.frames import HasRows
 from millstream.model.records import Records
 from millstream.physical.batch import Ints
 from millstream.relations.tables import HeldTable
 from millstream.sql.statements import CreateLatest
 
 
-class TableHandle:
+class TableHandle(HasRows):
     """A table. Each change is one moment: queries see all of it or nothing. `at` is when it takes
     effect; without it, it does as soon as a query reads it."""
 
@@ -44,6 +45,10 @@ class TableHandle:
     def rows(self) -> pa.Table:
         """What it has, all changes applied."""
         return self._held.rows()
+
+    def to_arrow(self) -> pa.Table:
+        """The present rows."""
+        return self.rows()
 
     def insert(self, data: object, at: object = None) -> int:
         """Add rows: a mapping, an iterable of rows, an Arrow table, a pandas or Polars frame."""

@@ -23,6 +23,7 @@ from millstream.model.arrays import single
 from millstream.model.display import table_html
 from millstream.model.durations import chronons
 from millstream.model.errors import BindError, QueryError
+from millstream.model.frames import HasRows
 from millstream.model.instants import Instant, shown
 from millstream.model.modes import Emit, QueryState
 from millstream.model.records import Records
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from millstream.sql.pulls import Read
 
 
-class View:
+class View(HasRows):
     """What CREATE MATERIALIZED VIEW gives: the answer of a query that runs, as a table.
 
     At every moment it is the answer at the frontier, the last instant that is final; readers in
@@ -139,6 +140,10 @@ class View:
     def table(self) -> pa.Table:
         """The rows at the frontier."""
         return self._standing.table()
+
+    def to_arrow(self) -> pa.Table:
+        """The rows at the frontier."""
+        return self.table()
 
     def as_of(self, at: object, timeout: float | None = 0) -> pa.Table:
         """The rows at an instant within what is retained. `timeout` is for how many seconds to wait

@@ -16,6 +16,7 @@ from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.instants import chronon
 from millstream.model.display import table_html
 from millstream.model.errors import QueryError
+from millstream.model.frames import HasRows
 from millstream.model.instants import Instant, shown
 from millstream.model.metrics import Metrics, Progress
 from millstream.model.modes import QueryState
@@ -77,7 +78,7 @@ class Launch:
     open_executor: OpenExecutor = InlineExecutor
 
 
-class Running:
+class Running(HasRows):
     """What `query.start(…)` gives. As a context manager it stops the query at the end of the
     block, and raises what made it fail."""
 
@@ -192,6 +193,10 @@ class Running:
         """All that was given so far, where the query was started without a sink."""
         with self._worker.working:
             return self._form.table(self._results().batch())
+
+    def to_arrow(self) -> pa.Table:
+        """All that was given so far, as `results` gives it."""
+        return self.results()
 
     def __iter__(self) -> Iterator[pa.Table]:
         """What `results` has, piece by piece as it comes, until the query ends; raises what made it
