@@ -218,7 +218,7 @@ def test_heartbeats_take_no_room_for_each() -> None:
     session = ms.Session(engine="local")
     feed = session.feed("S", SCHEMA, time="t", capacity=3)
     seen = Seen()
-    with session.sql("SELECT t FROM S").start(seen) as running, running._worker.working:
+    with session.sql("SELECT t FROM S").start(seen) as running, running._rounds.working:
         for t in range(1_000):  # while the query does nothing
             feed.heartbeat(t)
         inlet = feed._audience._inlets[0]

@@ -177,7 +177,7 @@ def test_what_has_ended_is_forgotten(emit: str) -> None:
         for first in range(0, 20_000, 500):
             feed.send([bid(t) for t in range(first, first + 500)])
             running.snapshot(first + 498, SOON)
-        kept = running._worker.delivery.kept
+        kept = running._rounds.delivery.kept
         assert kept is not None
         assert len(kept.batch()) < 10_000
         assert values(query.snapshot(19_998).to_pylist(), "t") == [*range(19_989, 19_999)]
@@ -198,7 +198,7 @@ def test_a_snapshot_leaves_the_running_query_as_it_is() -> None:
                 query.snapshot(row["t"] - 1, SOON)
         feed.close()
         running.wait(SOON)
-        assert len(running._worker.executor.context.sources) == 1
+        assert len(running._rounds.executor.context.sources) == 1
         given = sorted(map(tuple, map(dict.values, running.results().to_pylist())))
     session.stream("Old", rows, time="t")
     expected = session.sql(text.replace("Bid", "Old")).run().to_pylist()

@@ -25,6 +25,7 @@ from millstream.model.time import TIMESTAMP_TIME
 from millstream.relations.tables import HeldTable
 from millstream.runtime.delivery import AnswerForm
 from millstream.runtime.inputs import Origin
+from millstream.runtime.rounds import Policy
 from millstream.runtime.running import (
     Launch,
     OpenSink,
@@ -33,7 +34,6 @@ from millstream.runtime.running import (
     has_state,
 )
 from millstream.runtime.sources import Feed
-from millstream.runtime.worker import Policy
 
 if TYPE_CHECKING:
     from millstream.optimizer.planned import PlannedQuery

@@ -214,7 +214,7 @@ def _state(running: Running) -> str:
 def tell_troubles(running: Running) -> None:
     """Rows that are in no answer, unless all of them were told of."""
     told = running.progress
-    if told.errors > running._worker.errors.warned:
+    if told.errors > running._rounds.errors.warned:
         last = running.errors[-1]
         message = unusable(running.name, told.errors, f"{last.message} {last.place}")
         print(f"warning: {message}", file=sys.stderr)

@@ -36,8 +36,9 @@ from millstream.runtime.inputs import BoundedInput, Input, Origin, Place, Queued
 from millstream.runtime.kept import Kept
 from millstream.runtime.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
 from millstream.runtime.position import Position
+from millstream.runtime.rounds import Policy, Rounds
 from millstream.runtime.sources import Reader
-from millstream.runtime.worker import Policy, Worker
+from millstream.runtime.worker import Worker
 
 _LOOK = 0.1  # seconds between two looks for new results
 _PARTING = 0.1  # seconds in which sources may end in good order when a query stops
@@ -102,14 +103,16 @@ class Running(HasRows):
             _input(*launch.origins[stream], self._form.domain, executor, inbox)
             for stream in sorted(executor.sources)
         ]
-        self._worker = Worker(
-            name, plan.types, executor, inputs, inbox, delivery, late, errors, launch.policy, clock
-        )  # fmt: skip
+        nothing = Batch.empty(plan.types, executor.frontier)
+        self._rounds = Rounds(
+            name, executor, inputs, inbox, delivery, late, errors, launch.policy, clock, nothing
+        )
+        self._worker = Worker(self._rounds, inbox, clock)
         try:
             executor.follow(Position(inputs, delivery))
-            refuse = self._worker.refuse
+            refuse = self._rounds.refuse
             delivery.sink = outputs.open_sink(self._form.arrow_schema, delivery.batches, refuse)
-            self._worker.begin()
+            self._rounds.begin()
         except BaseException:
             self._worker.part()
             delivery.close()
@@ -131,22 +134,22 @@ class Running(HasRows):
 
     @property
     def _end_state(self) -> QueryState:
-        return QueryState.STOPPED if self._worker.failure is None else QueryState.FAILED
+        return QueryState.STOPPED if self._rounds.failure is None else QueryState.FAILED
 
     @property
     def exception(self) -> Exception | None:
         """What made the query fail."""
-        return self._worker.failure if self._worker.done.is_set() else None
+        return self._rounds.failure if self._worker.done.is_set() else None
 
     def stop(self, timeout: float | None = None) -> bool:
         """Accept no more rows, answer those that were accepted, and end the sink. Whether the query
         has ended; called by the sink itself, it ends after that batch."""
         _check_timeout(timeout)
-        self._worker.stop()
+        self._rounds.accept_no_more()
         if self._worker.is_own_thread:
             return False
         ended = self._worker.done.wait(timeout)
-        for input in self._worker.inputs:
+        for input in self._rounds.inputs:
             if isinstance(input, QueuedInput) and isinstance(input.origin, Reader):
                 input.origin.join(_PARTING)
         return ended
@@ -187,11 +190,11 @@ class Running(HasRows):
     @property
     def frontier(self) -> Instant | None:
         """Every instant before it is final; None while nothing is known."""
-        return metrics.instant(self._worker.executor.frontier, self._form.domain)
+        return metrics.instant(self._rounds.executor.frontier, self._form.domain)
 
     def results(self) -> pa.Table:
         """All that was given so far, where the query was started without a sink."""
-        with self._worker.working:
+        with self._rounds.working:
             return self._form.table(self._results().batch())
 
     def to_arrow(self) -> pa.Table:
@@ -204,7 +207,7 @@ class Running(HasRows):
         count = 0
         while True:
             ended = self._worker.done.is_set()
-            with self._worker.working:
+            with self._rounds.working:
                 batch = self._results().since(count)
             count += len(batch)
             if len(batch):
@@ -218,11 +221,11 @@ class Running(HasRows):
 
     @property
     def keeps_results(self) -> bool:
-        kept = self._worker.delivery.kept
+        kept = self._rounds.delivery.kept
         return kept is not None and kept.all
 
     def _results(self) -> Kept:
-        kept = self._worker.delivery.kept
+        kept = self._rounds.delivery.kept
         if kept is None or not kept.all:
             raise QueryError(
                 f'query "{self.name}" has a sink and keeps no results',
@@ -234,30 +237,30 @@ class Running(HasRows):
     def answers_snapshots(self) -> bool:
         """Whether `query.snapshot` asks the running query: while it runs, and afterwards where its
         rows came from streams that cannot be read again."""
-        live = any(isinstance(input, QueuedInput) for input in self._worker.inputs)
+        live = any(isinstance(input, QueuedInput) for input in self._rounds.inputs)
         return self.state is QueryState.RUNNING or live
 
     def snapshot(self, at: object, timeout: float | None = None) -> pa.Table:
         """The answer at one instant, as soon as it is final."""
         _check_timeout(timeout)
         instant = chronon(at, self._form.domain)
-        worker, kept = self._worker, self._worker.delivery.kept
+        rounds, kept = self._rounds, self._rounds.delivery.kept
         if kept is None:
             raise QueryError(
                 f'query "{self.name}" keeps nothing to answer snapshots from',
                 help="start it without a sink, or with snapshots=True",
             )
-        worker.awaited.append(instant)
+        rounds.awaited.append(instant)
         try:
-            if not worker.await_frontier(instant, timeout):
+            if not self._worker.await_frontier(instant, timeout):
                 raise self._not_final(instant)
-            with worker.working:
+            with rounds.working:
                 return self._snapshot(instant, kept)
         finally:
-            worker.awaited.remove(instant)
+            rounds.awaited.remove(instant)
 
     def _snapshot(self, instant: int, kept: Kept) -> pa.Table:
-        if self._worker.delivery.resumed:
+        if self._rounds.delivery.resumed:
             raise QueryError(
                 f'query "{self.name}" goes on from its checkpoint, and does not have what it '
                 "answered before",
@@ -270,7 +273,7 @@ class Running(HasRows):
             )
         held = kept.holding(instant)
         if not self._form.changes:
-            held = merged([held, _still_open(self._worker.executor, instant)])
+            held = merged([held, _still_open(self._rounds.executor, instant)])
         return answers.snapshot_table(self._form.schema, held)
 
     def _not_final(self, instant: int) -> QueryError:
@@ -289,40 +292,40 @@ class Running(HasRows):
     @property
     def late(self) -> dict[str, pa.Table]:
         """The last rows of each stream that came too late."""
-        with self._worker.working:
-            return self._worker.late.kept
+        with self._rounds.working:
+            return self._rounds.late.kept
 
     @property
     def errors(self) -> list[ErrorRow]:
         """The last rows that could not be read or evaluated."""
-        with self._worker.working:
-            return list(self._worker.errors.kept)
+        with self._rounds.working:
+            return list(self._rounds.errors.kept)
 
     @property
     def progress(self) -> Progress:
-        inputs, delivery = self._worker.inputs, self._worker.delivery
+        inputs, delivery = self._rounds.inputs, self._rounds.delivery
         return Progress(
             self.state,
             delivery.batches,
             sum(input.received for input in inputs),
             delivery.rows,
             sum(input.late for input in inputs),
-            self._worker.errors.count,
+            self._rounds.errors.count,
             self.frontier,
-            self._worker.seconds,
+            self._rounds.seconds,
         )
 
     @property
     def state_bytes(self) -> int:
         """The size of what the query keeps; while a batch is worked on, what it kept before."""
-        return sum(tally.state_bytes for tally in self._worker.tallies())
+        return sum(tally.state_bytes for tally in self._rounds.tallies())
 
     @property
     def metrics(self) -> Metrics:
         """Answers at once. While a batch is worked on, operators are as they were before it."""
         domain = self._form.domain
         elapsed = (self._clock.ticks() - self._began) / 1e6
-        tallies, inputs = self._worker.tallies(), self._worker.inputs
+        tallies, inputs = self._rounds.tallies(), self._rounds.inputs
         return Metrics(
             [metrics.operator_metrics(tally, domain, elapsed) for tally in tallies],
             {input.stream.name: metrics.source_metrics(input, domain) for input in inputs},

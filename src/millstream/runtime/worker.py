@@ -1,119 +1,28 @@
-"""The thread of a running query: it takes what has arrived through the operators to the sink.
-
-It sleeps until something arrives, takes it as the next batch of its stream, and gives the sink what
-follows from it. Where several streams have something, the one that is furthest behind comes first.
-"""
+"""The thread of a running query: it sleeps until something arrives, and then runs a round."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
-import pyarrow as pa
-
-from millstream.connectors.intake.rows import nothing
-from millstream.model.elements import Row
-from millstream.model.errors import MillstreamError, QueryError
-from millstream.model.records import Records
-from millstream.physical.batch import NEVER, Batch
-from millstream.runtime.bounded import BATCH_ROWS, source_batch
+from millstream.model.errors import QueryError
 from millstream.runtime.clock import Clock
-from millstream.runtime.delivery import Delivery
-from millstream.runtime.executor import Executor
-from millstream.runtime.inbox import Arrival, Inbox
+from millstream.runtime.inbox import Inbox
 from millstream.runtime.inputs import Input
-from millstream.runtime.lag import Lag
-from millstream.runtime.lateness import LateWarnings
-from millstream.runtime.outputs import ErrorOutput, ErrorRow, LateOutput
-from millstream.runtime.silence import Silence
-from millstream.runtime.table_input import TableInput
-from millstream.runtime.tally import Tally
+from millstream.runtime.rounds import Rounds
 
-ROUND_ROWS = 1_000_000  # what a round of a triggered query takes from a stream at most
-TALLY = 100_000  # microseconds between two notes of what operators have done
 COMPANY = 250_000  # microseconds that a round waits for streams that came with the others so far
 
 
-@dataclass(frozen=True)
-class Policy:
-    """`interval` is the least time between two rounds, in microseconds; None: as soon as something
-    is there. `has_late`: whether the query has state, so that rows can be late. `by_clock`: whether
-    time is that of the clock. `by_granule`: whether the answer changes at instants of a grid.
-    `bounded`: the query reads what is there and ends. `sheds`: rows may be dropped where there are
-    too many."""
-
-    interval: int | None = None
-    stop_on_error: bool = False
-    has_late: bool = True
-    by_clock: bool = True
-    by_granule: bool = False
-    bounded: bool = False
-    sheds: bool = False
-
-
 class Worker:
-    def __init__(
-        self,
-        query: str,
-        types: Sequence[pa.DataType],
-        executor: Executor,
-        inputs: Sequence[Input],
-        inbox: Inbox,
-        delivery: Delivery,
-        late: LateOutput,
-        errors: ErrorOutput,
-        policy: Policy,
-        clock: Clock,
-    ) -> None:
-        self.query = query
-        self.executor = executor
-        self.inputs = inputs
-        self._tables = [input for input in inputs if isinstance(input, TableInput)]
-        self._streams = [input for input in inputs if not isinstance(input, TableInput)]
-        self._heard: dict[Input, None] = {}  # those that had something in this round
-        self._silence = Silence(
-            inputs, clock,
-            by_clock=policy.by_clock, by_granule=policy.by_granule, bounded=policy.bounded,
-        )  # fmt: skip
-        self._lag = Lag(query, [] if policy.bounded else inputs, clock, policy.sheds)
-        self.delivery = delivery
-        self.late = late
-        self.errors = errors
-        self._late_warnings = LateWarnings(query)
-        self.working = threading.RLock()  # held while the operators change
-        self._tallies: list[Tally] = []  # as they were when a round ended
-        self._tallied = 0
-        self.moved = threading.Condition()  # the frontier moved, or all is over
-        self.done = threading.Event()
-        self.failure: Exception | None = None
-        self.awaited: list[int] = []  # instants that snapshots wait for
-        self.seconds = 0.0
+    """`moved` tells that the frontier moved, or that all is over; `done`, that it is."""
+
+    def __init__(self, rounds: Rounds, inbox: Inbox, clock: Clock) -> None:
+        self._rounds = rounds
         self._inbox = inbox
-        self._policy = policy
         self._clock = clock
-        self._due = 0  # when the next round may begin
-        self._is_due = not self._streams and policy.by_clock  # there is an answer from the start
-        self._over = False
-        self._nothing = Batch.empty(types, executor.frontier)
-        executor.context.admits_late = not policy.has_late
-
-    # --- the thread ------------------------------------------------------------------------------
-
-    def begin(self) -> None:
-        """Let the inputs begin, before there is a thread. Tables alone have no row with which time
-        begins: it is now."""
-        began = self._clock.ticks()
-        if self._is_due:
-            for table in self._tables:
-                table.by_clock = True
-            context = self.executor.context
-            context.beginning = min(context.beginning, self._clock.now())
-        self._note_tallies()
-        self._silence.begin(began)
-        self._lag.begin(began)
-        for input in self.inputs:
-            input.begin(began)
+        self.moved = threading.Condition()
+        self.done = threading.Event()
 
     def start(self, at_end: Callable[[], None]) -> None:
         def run() -> None:
@@ -125,311 +34,78 @@ class Worker:
                 with self.moved:
                     self.moved.notify_all()
 
-        thread = threading.Thread(target=run, name=f"millstream {self.query}", daemon=True)
+        name = f"millstream {self._rounds.query}"
+        thread = threading.Thread(target=run, name=name, daemon=True)
         self._inbox.owner = thread
         thread.start()
 
-    def stop(self) -> None:
-        """Accept nothing more; end when what was accepted is done."""
-        with self._inbox.lock:
-            self._inbox.stopping = True
-            for input in self.inputs:
-                input.close()
-            self._inbox.work.notify_all()
-            self._inbox.room.notify_all()
-
     def _run(self) -> None:
+        rounds = self._rounds
         try:
-            self._resume()
-            while not self._over and (ready := self._await()) is not None:
-                self._round(ready)
-            self._late_warnings.check(self.inputs, least=1)
+            rounds.resume()
+            while not rounds.over and (ready := self._await()) is not None:
+                rounds.run(ready)
+                with self.moved:
+                    self.moved.notify_all()
+            rounds.end()
         except BaseException as error:  # also an exit: whoever waits must hear of it
-            self._fail(error)
+            rounds.fail(error)
         self.part()
         try:
-            self.delivery.close()
+            rounds.delivery.close()
         except QueryError as error:
-            self._fail(error)
+            rounds.fail(error)
 
     def part(self) -> None:
         """From those who push, and from the operators."""
-        self.stop()
-        for input in self.inputs:
+        self._rounds.accept_no_more()
+        for input in self._rounds.inputs:
             input.detach()
-        self.executor.close()
-
-    def _fail(self, error: BaseException) -> None:
-        """The first failure is the one to tell."""
-        if self.failure is None:
-            self.failure = _named(error, self.query)
+        self._rounds.executor.close()
 
     def _await(self) -> list[Input] | None:
         """The inputs that have something, none if the clock shall move the query; None when all is
         over."""
+        rounds = self._rounds
         company: int | None = None  # until when others may come along
         with self._inbox.lock:
             while True:
-                ready = [input for input in self.inputs if input.ready]
-                if self._is_due:
-                    self._is_due = False
+                ready = [input for input in rounds.inputs if input.ready]
+                if rounds.is_due:
+                    rounds.is_due = False
                     return ready
                 if self._inbox.stopping:
                     return ready or None
-                if self._is_over():
+                if rounds.is_over():
                     return None
                 missing: list[Input] = []
-                until = self._due if ready else self._next_look()
+                until = rounds.due if ready else rounds.next_look()
                 if ready:
-                    missing = [input for input in self.inputs if input.in_step and not input.ready]
+                    missing = [
+                        input for input in rounds.inputs if input.in_step and not input.ready
+                    ]
                 if missing:
                     company = company or self._clock.ticks() + COMPANY
-                    until = max(self._due, company)
+                    until = max(rounds.due, company)
                 if until is not None and until <= self._clock.ticks():
                     for input in missing:
                         input.in_step = False
                     return ready
                 self._clock.wait(self._inbox.work, until)
 
-    def _is_over(self) -> bool:
-        """Whether all streams are at their end; tables alone never are, unless none changes."""
-        if self._streams:
-            return all(input.over for input in self._streams)
-        return all(table.over and not table.ready for table in self._tables)
-
-    def _next_look(self) -> int | None:
-        """When the clock moves the query, if nothing comes before."""
-        look = self._silence.next_look(list(self.awaited), self.executor.frontier)
-        return None if look is None else max(look, self._due)
-
-    # --- a round ---------------------------------------------------------------------------------
-
-    def _round(self, ready: list[Input]) -> None:
-        began = self._clock.ticks()
-        self._heard.clear()
-        with self.working:
-            self._absorb_tables()
-            streams = [input for input in ready if not isinstance(input, TableInput)]
-            if self._policy.interval is None:
-                for input in sorted(streams, key=_frontier)[:1]:
-                    self._absorb(input)
-            else:
-                self._due = began + self._policy.interval
-                self._absorb_all(streams)
-            self._pass_over_silence()
-            self._bring_tables()
-            self._end_round()
-            frontier = self.executor.frontier
-            self.delivery.keep(min([frontier - 1, *self.awaited]))
-            self.seconds += (self._clock.ticks() - began) / 1e6
-            self._note_tallies()
-        self.delivery.give(self._nothing.up_to(frontier))
-        self.executor.delivered()
-        self._silence.heard(self._heard)
-        if not ready:
-            self._silence.looked(began)
-        self._lag.look(began)
-        with self.moved:
-            self.moved.notify_all()
-
-    def _resume(self) -> None:
-        """Deliver what was answered before the query was last ended, if that is not certain."""
-        with self.working:
-            again = self.executor.resume()
-            self.delivery.keep(NEVER)
-        if again:
-            self.delivery.give(self._nothing.up_to(self.executor.frontier))
-            self.executor.delivered()
-
-    def _end_round(self) -> None:
-        before = self.errors.count
-        self.executor.end_round()
-        for input in self.inputs:
-            input.report(self.late, self.errors)
-        self._late_warnings.check(self.inputs)
-        self._check_errors(before)
-        self.errors.warn()
-
-    def _check_errors(self, before: int) -> None:
-        if self._policy.stop_on_error and self.errors.count > before:
-            raise _error(self.errors.kept[before - self.errors.count])
-
-    def _absorb_all(self, ready: list[Input]) -> None:
-        """What has arrived until now, the stream that is furthest behind first."""
-        backlog = {input: min(input.queued or 0, ROUND_ROWS) for input in ready}
-        while backlog and not self._over:
-            input = min(backlog, key=_frontier)
-            backlog[input] -= self._absorb(input)
-            if backlog[input] <= 0:
-                del backlog[input]
-
-    def _absorb_tables(self) -> None:
-        """All changes of tables until now."""
-        for table in self._tables:
-            while table.queued:
-                self._absorb(table)
-
-    def _absorb(self, input: Input, moment: int | None = None) -> int:
-        """Take a batch from an input through the operators; how many rows it had. A change of a
-        table that was accepted before a row comes before it."""
-        arrival = input.take(BATCH_ROWS)
-        if self._tables and not isinstance(input, TableInput):
-            self._absorb_tables()
-        size = len(arrival.records) + len(arrival.bad)
-        input.heard, input.idle = self._clock.ticks(), False
-        self._heard[input] = None
-        now = self._clock.now() if moment is None else moment
-        records = input.timed(self._readable(input, arrival), now)
-        input.received += size
-        if self._policy.has_late:
-            records, late = input.split_late(records)
-            if late is not None:
-                self.late.add(input.stream, late)
-        if arrival.end is not None and arrival.end.failure is not None:
-            self._source_failed(input, arrival.end.failure)
-        elif arrival.end is not None and not arrival.end.for_now:
-            input.ended = True
-        moved = input.advance(records, arrival.frontier)
-        records = input.released(records)
-        if moved or len(records):
-            self._push(input, records)
-        return size + arrival.known
-
-    def _readable(self, input: Input, arrival: Arrival) -> Records:
-        """The rows that could be read. Where an error stops the query, those before the first that
-        could not be; they are answered yet."""
-        records = arrival.records
-        for row in sorted(arrival.bad, key=lambda row: row.number):
-            number = input.received + row.number
-            self.errors.add(row.message, stream=input.stream.name, number=number, help=row.help)
-            input.bad += 1
-            if self._policy.stop_on_error:
-                self._over = True
-                self._fail(_error(self.errors.kept[-1]))
-                return records.slice(0, min(row.number - 1, len(records)))
-        return records
-
-    def refuse(self, row: Row, message: str) -> None:
-        """A row of the answer that the sink cannot hold."""
-        before = self.errors.count
-        self.errors.add(message, row=row)
-        self._check_errors(before)
-
-    def _source_failed(self, input: Input, failure: Exception) -> None:
-        """All that was accepted before is answered, then the query ends."""
-        name = input.stream.name
-        reason = _reason(failure).removeprefix(f'stream "{name}": ')
-        help = failure.diagnostic.help if isinstance(failure, MillstreamError) else None
-        message = f'query "{self.query}": stream "{name}" cannot be read: {reason}'
-        error = QueryError(message, help=help)
-        error.__cause__ = failure
-        self._fail(error)
-        self.stop()
-
-    def _push(self, input: Input, records: Records) -> None:
-        before = self.errors.count
-        first = input.admitted
-        input.admitted += len(records)
-        for source in input.sources:
-            if len(records):
-                batch = source_batch(source, records, first, input.frontier)
-            else:
-                batch = Batch.empty(source.types, input.frontier)
-            self.executor.push(source, batch)
-        self._check_errors(before)
-
-    # --- silence ---------------------------------------------------------------------------------
-
-    def _pass_over_silence(self) -> None:
-        """Bring the streams from which nothing came to where the clock or the others are."""
-        if self._inbox.stopping:
-            return
-        self._silence.note_idle()
-        for input, frontier in self._silence.frontiers():
-            if input not in self._heard:
-                self._bring(input, frontier)
-
-    def _bring_tables(self) -> None:
-        """As far as the streams are; tables alone go by the clock, or by their last change where
-        time is a bare number."""
-        if not self._tables:
-            return
-        moment = self._clock.now()
-        if self._streams:
-            reached = min(stream.frontier for stream in self._streams)
-        elif self._policy.by_clock:
-            reached = moment + 1  # so that what changes at this moment is final
-        else:
-            reached = max(table.latest for table in self._tables)
-        for table in self._tables:
-            with table.gate:  # what was accepted in time is taken in before
-                while table.queued:
-                    self._absorb(table, moment)
-                moved = table.reach(reached)
-            if moved:
-                self._push(table, nothing(table.stream))
-
-    def _bring(self, input: Input, frontier: int) -> None:
-        if frontier > input.frontier:
-            self._silence.brought(input, frontier)
-            self._push(input, input.released(nothing(input.stream)))
-
-    # --- for others ------------------------------------------------------------------------------
-
-    def tallies(self) -> list[Tally]:
-        """What each operator has done and keeps, without waiting: while a round is worked on, as
-        it was at the end of a round that is not long past."""
-        if self.working.acquire(blocking=False):
-            try:
-                return self.executor.tallies()
-            finally:
-                self.working.release()
-        return self._tallies
-
-    def _note_tallies(self) -> None:
-        """Now and then, for those who ask while the operators change."""
-        ticks = self._clock.ticks()
-        if not self._tallies or ticks - self._tallied >= TALLY:
-            self._tallies, self._tallied = self.executor.tallies(), ticks
-
     def await_frontier(self, instant: int, timeout: float | None) -> bool:
         """Wait until an instant is final; False if it does not become so."""
 
         def passed() -> bool:
-            return self.executor.frontier > instant or self.done.is_set()
+            return self._rounds.executor.frontier > instant or self.done.is_set()
 
         if threading.current_thread() is not self._inbox.owner:
             with self._inbox.lock:
                 self._inbox.work.notify_all()  # the clock may bring the query there
             with self.moved:
                 self.moved.wait_for(passed, timeout)
-        return self.executor.frontier > instant
+        return self._rounds.executor.frontier > instant
 
     @property
     def is_own_thread(self) -> bool:
         return threading.current_thread() is self._inbox.owner
-
-
-def _frontier(input: Input) -> int:
-    return input.frontier
-
-
-def _error(row: ErrorRow) -> QueryError:
-    return QueryError(str(row), help=row.help)
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, MillstreamError):
-        return error.diagnostic.message
-    return str(error) or type(error).__name__
-
-
-def _named(error: BaseException, query: str) -> Exception:
-    """The failure with the name of the query in it."""
-    reason = _reason(error)
-    if isinstance(error, MillstreamError) and f'query "{query}"' in reason:
-        return error
-    help = error.diagnostic.help if isinstance(error, MillstreamError) else None
-    named = QueryError(f'query "{query}" failed: {reason}', help=help)
-    named.__cause__ = error
-    return named
