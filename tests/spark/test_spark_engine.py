@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from effort import WANTED, examples
 from millstream.model.elements import Element, normal_form
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS, JudgedStream
+from oracle.judged_streams import session_of as judged_session
 from oracle.query_generator import cases
 from oracle.test_query_texts import TEXTS
 
@@ -44,22 +45,22 @@ def session_of(engine: str) -> ms.Session:
 
 @pytest.mark.parametrize("text", TEXTS if WANTED else TEXTS[:: len(TEXTS) // 15], ids=str)
 def test_texts(text: str) -> None:
-    check(Bench(STREAMS, DERIVED), text)
+    check(STREAMS, text, DERIVED)
 
 
 @settings(max_examples=examples(5))
 @given(cases())
 def test_random_query(case: tuple[list[JudgedStream], str]) -> None:
     streams, text = case
-    check(Bench(streams), text)
+    check(streams, text)
 
 
-def check(bench: Bench, text: str) -> None:
+def check(streams: Iterable[JudgedStream], text: str, derived: Iterable[str] = ()) -> None:
+    bench = Bench(streams, derived)
     query = bench.query(text)
-    expected, errors = query.run(), set(query.errors)
-    bench.session.engine = "spark"
-    assert repr(query.run().to_pylist()) == repr(expected.to_pylist())
-    assert set(query.errors) == errors
+    other = bench.query(text, judged_session(list(streams), list(derived), engine="spark"))
+    assert repr(other.run().to_pylist()) == repr(query.run().to_pylist())
+    assert set(other.errors) == set(query.errors)
 
 
 def test_snapshot() -> None:
