@@ -4,6 +4,8 @@ to the same layer or to one that the table allows."""
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -97,3 +99,13 @@ def test_only_sql_imports_the_parser() -> None:
     for module in modules():
         parses = any(name.split(".")[0] == "sqlglot" for name in imported(module))
         assert not parses or layer(module) == "sql", module
+
+
+def test_a_keeper_loads_no_parser() -> None:
+    """Nor does `import millstream` load what takes long."""
+    code = (
+        "import sys, millstream; assert not {'pyarrow', 'numba', 'pyspark'} & {*sys.modules}; "
+        "import millstream.spark.keeper_process, millstream.fragments.tasks; "
+        "assert not {'sqlglot', 'pyspark', 'pandas'} & {*sys.modules}, sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from sqlglot import exp
 
 from millstream.logical.expressions import (
     Call,
@@ -42,6 +41,7 @@ from millstream.model.types import (
 )
 from millstream.spark.native_calls import rule_of
 from millstream.spark.native_safety import cast_is_safe, folded, non_failing
+from millstream.spark.sql_text import Piece, cast, quoted, string
 
 # What Spark calls a column, by its qualifier and name.
 Names: TypeAlias = Mapping[tuple[str, str], str]
@@ -58,7 +58,7 @@ def spark_sql(expression: Expression, columns: Names) -> str | None:
     if not non_failing(expression):
         return None
     try:
-        text: str = _translated(expression, columns).sql(dialect="spark")
+        text = _translated(expression, columns).text
     except _NotNativeError:
         return None
     return None if "${" in text else text  # Spark would put the value of a setting there
@@ -87,14 +87,14 @@ def native_conjuncts(condition: Expression, columns: Names) -> tuple[list[str], 
     return taken, conjunction(rest)
 
 
-def _translated(expression: Expression, columns: Names) -> exp.Expression:
+def _translated(expression: Expression, columns: Names) -> Piece:
     match expression:
         case Column(key=key) if key in columns:
-            return exp.column(exp.to_identifier(columns[key], quoted=True))
+            return Piece(quoted(columns[key]))
         case Literal(value=value, type=type):
             return _literal(value, type)
         case Cast(operand=operand, type=type) if _casts_alike(operand, type):
-            return exp.Cast(this=_translated(operand, columns), to=_type(type))
+            return cast(_translated(operand, columns), _type(type))
         case Call(function=function, arguments=arguments):
             rule = rule_of(function)
             if rule is not None and rule.holds(expression):
@@ -105,36 +105,38 @@ def _translated(expression: Expression, columns: Names) -> exp.Expression:
 # --- literals and casts -----------------------------------------------------------------------
 
 
-def _literal(value: Any, type: pa.DataType) -> exp.Expression:
+def _literal(value: Any, type: pa.DataType) -> Piece:
     if not types.is_atomic(type):
         raise _NotNativeError
     if value is None:
-        return exp.Cast(this=exp.Null(), to=_type(type))
+        return cast(Piece("NULL"), _type(type))
     if type == BOOLEAN:
-        return exp.Boolean(this=value)
+        return Piece("TRUE" if value else "FALSE")
     if type == INT:
-        return exp.Literal.number(value)
+        return _number(value)
     if type == STRING:
-        return exp.Literal.string(value)
+        return string(value)
     if type == BINARY:
-        return exp.HexString(this=value.hex())
-    number = exp.Literal.number(value) if type == BIGINT else None
-    return exp.Cast(this=number or _text(value, type), to=_type(type))
+        return Piece(f"X'{value.hex()}'")
+    return cast(_number(value) if type == BIGINT else _text(value, type), _type(type))
 
 
-def _text(value: Any, type: pa.DataType) -> exp.Expression:
+def _number(value: int) -> Piece:
+    return Piece(str(value), whole=value >= 0)
+
+
+def _text(value: Any, type: pa.DataType) -> Piece:
     """The text of a value, which Spark reads back."""
     if type in (DATE, TIMESTAMP):
         micros = value * MICROS_PER_DAY if type == DATE else value
         if not FIRST_TIMESTAMP <= micros <= LAST_TIMESTAMP:
             raise _NotNativeError
-    return exp.Literal.string(to_string(value, type) + ("Z" if type == TIMESTAMP else ""))
+    return string(to_string(value, type) + ("Z" if type == TIMESTAMP else ""))
 
 
-def _type(type: pa.DataType) -> exp.DataType:
+def _type(type: pa.DataType) -> str:
     """TIMESTAMP by its full name, whatever a session means by the short one."""
-    name = types.sql_name(type)
-    return exp.DataType.build("TIMESTAMP_LTZ" if type == TIMESTAMP else name, dialect="spark")
+    return {TIMESTAMP: "TIMESTAMP_LTZ", REAL: "FLOAT"}.get(type) or types.sql_name(type)
 
 
 def _casts_alike(operand: Expression, target: pa.DataType) -> bool:

@@ -12,7 +12,7 @@ from millstream.logical.plan import Field, Lifetime
 from millstream.model import types
 from millstream.model.time import FARTHEST, INFINITY
 from millstream.model.types import LAST_TIMESTAMP
-from millstream.spark.schemas import quoted, text
+from millstream.spark.sql_text import quoted, string
 
 
 def fault(stream: Stream) -> str:
@@ -39,7 +39,7 @@ def is_before(stream: Stream, instant: int) -> str:
 
 def _faults(stream: Stream) -> list[tuple[str, str]]:
     nulls = [
-        (f"{quoted(field.name)} IS NULL", text(f'column "{field.name}" is NOT NULL'))
+        (f"{quoted(field.name)} IS NULL", string(f'column "{field.name}" is NOT NULL').text)
         for field in stream.columns
         if not field.nullable
     ]
@@ -51,7 +51,7 @@ def _faults_of_texts(stream: Stream) -> Iterator[tuple[str, str]]:
     for field in stream.columns:
         condition = _within(quoted(field.name), field.type, _not_utf8)
         if condition is not None:
-            yield condition, text(f'the text in column "{field.name}" is not UTF-8')
+            yield condition, string(f'the text in column "{field.name}" is not UTF-8').text
 
 
 def _not_utf8(value: str, type: pa.DataType) -> str | None:
@@ -64,8 +64,8 @@ def _faults_of_years(field: Field) -> Iterator[tuple[str, str]]:
     if condition is None:
         return
     told = f' in column "{field.name}" is not within the years 1 to 9999'
-    shown = f"CAST({column} AS STRING)" if types.is_atomic(field.type) else text("a value")
-    yield condition, f"CONCAT({shown}, {text(told)})"
+    shown = f"CAST({column} AS STRING)" if types.is_atomic(field.type) else string("a value").text
+    yield condition, f"CONCAT({shown}, {string(told).text})"
 
 
 def _beyond_years(value: str, type: pa.DataType) -> str | None:
@@ -96,9 +96,9 @@ def _faults_of_time(stream: Stream) -> list[tuple[str, str]]:
     name, column = stream.time[0], quoted(stream.time[0])
     of = f'the time in column "{name}" is too'
     faults = [
-        (f"{column} IS NULL", text(f'the time column "{name}" is NULL')),
-        (f"{column} > {_instant(stream, FARTHEST)}", text(f"{of} large")),
-        (f"{column} < {_instant(stream, -FARTHEST)}", text(f"{of} small")),
+        (f"{column} IS NULL", string(f'the time column "{name}" is NULL').text),
+        (f"{column} > {_instant(stream, FARTHEST)}", string(f"{of} large").text),
+        (f"{column} < {_instant(stream, -FARTHEST)}", string(f"{of} small").text),
     ]
     if stream.lifetime is Lifetime.INTERVAL:
         told = f"CONCAT('the row is valid to ', {end(stream)}, {{}})"

@@ -28,7 +28,8 @@ from millstream.logical.plan import (
 )
 from millstream.spark.native import native_conjuncts
 from millstream.spark.native_safety import non_failing
-from millstream.spark.schemas import quoted, spark_type
+from millstream.spark.schemas import spark_type
+from millstream.spark.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

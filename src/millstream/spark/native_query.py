@@ -19,7 +19,7 @@ from millstream.model.time import INFINITY
 from millstream.model.types import LAST_TIMESTAMP
 from millstream.spark import native_intake
 from millstream.spark.native import Names, spark_sql
-from millstream.spark.schemas import quoted
+from millstream.spark.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

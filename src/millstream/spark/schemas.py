@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from millstream.connectors.intake.data import schema_of
 from millstream.logical.plan import Schema
 from millstream.model.errors import DataError
+from millstream.spark.sql_text import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,13 +94,3 @@ def moved(frame: DataFrame, spark: SparkSession) -> DataFrame:
     plan = frame._jdf.queryExecution().analyzed()
     rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)
     return DataFrame(rows, spark)
-
-
-def quoted(name: str) -> str:
-    """A name as Spark reads it whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def text(value: str) -> str:
-    """A string as a literal of Spark's."""
-    return str(exp.Literal.string(value).sql(dialect="spark"))
