@@ -8,7 +8,7 @@ over NULLs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import EXACT, fit_decimal
+from millstream.logical.functions.facts import Argument
 from millstream.logical.functions.function import (
     EvaluationError,
     Resolve,
@@ -41,6 +42,7 @@ from millstream.model.types import (
 from millstream.model.values import NAN, order_key
 
 Rows = Sequence[tuple[Any, ...]]
+Evaluate = Callable[[Signature, Rows], Any]
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,23 @@ class AggregateFunction:
 
     `evaluate(signature, rows)` gets the arguments of every row of the group, cast to
     `signature.arguments`, in order, each row as often as its weight says, NULLs included.
+
+    An aggregate that declares nothing may fail, keeps all rows, and counts duplicates.
     """
 
     name: str
     signature: Resolve
-    evaluate: Callable[[Signature, Rows], Any]
+    evaluate: Evaluate
     ordered: bool = False  # the result depends on the order of the rows
-    empty: Any = None  # the result over no rows
+    empty: Any = None  # the result over no rows; if that is not NULL, none is
+    #: It never fails: always, or where `total(result type, *arguments)` says so.
+    total: bool | Callable[..., bool] = False
+    constant_state: bool = False  # its state has a constant size if no row ever leaves
+    ignores_duplicates: bool = False  # DISTINCT makes no difference
+    chooses: bool = False  # the result is the first argument of one of the rows
+
+    def is_total(self, result: pa.DataType, arguments: Iterable[Argument]) -> bool:
+        return self.total if isinstance(self.total, bool) else self.total(result, *arguments)
 
 
 def lookup(name: str) -> AggregateFunction | None:
@@ -194,14 +206,14 @@ def _same_as_first(name: str, count: int) -> Resolve:
     return resolve
 
 
-def _extreme(choose: Callable[..., Any]) -> Callable[[Signature, Rows], Any]:
+def _extreme(choose: Callable[..., Any]) -> Evaluate:
     def evaluate(signature: Signature, rows: Rows) -> Any:
         return choose(_present(rows), key=order_key, default=None)
 
     return evaluate
 
 
-def _extreme_by(choose: Callable[..., Any]) -> Callable[[Signature, Rows], Any]:
+def _extreme_by(choose: Callable[..., Any]) -> Evaluate:
     """The first argument of the row where the second is extreme.
 
     Of rows that tie, the one with the extreme first argument, so that order does not matter.
@@ -306,30 +318,76 @@ def _doubles(name: str) -> Resolve:
     return fixed(name, DOUBLE, [DOUBLE])
 
 
-def _orderable_by(name: str) -> Resolve:
-    return _same_as_first(name, 2)
+def _sums_doubles(result: pa.DataType, value: Argument) -> bool:
+    return bool(result == DOUBLE)
+
+
+def _has_share(result: pa.DataType, value: Argument, share: Argument) -> bool:
+    constant = share.value
+    return constant is None or (isinstance(constant, float) and 0 <= constant <= 1)
+
+
+def _counting(name: str, signature: Resolve, evaluate: Evaluate) -> AggregateFunction:
+    return AggregateFunction(name, signature, evaluate, empty=0, total=True, constant_state=True)
+
+
+def _summing(name: str, signature: Resolve, evaluate: Evaluate) -> AggregateFunction:
+    return AggregateFunction(name, signature, evaluate, total=_sums_doubles, constant_state=True)
+
+
+def _spread(name: str, spare: int, root: bool) -> AggregateFunction:
+    evaluate = _moment(spare, root)
+    return AggregateFunction(name, _doubles(name), evaluate, total=True, constant_state=True)
+
+
+def _choosing(
+    name: str,
+    evaluate: Evaluate,
+    arguments: int = 1,
+    ordered: bool = False,
+    ignores_duplicates: bool = True,
+) -> AggregateFunction:
+    return AggregateFunction(
+        *(name, _same_as_first(name, arguments), evaluate, ordered),
+        total=True,
+        constant_state=True,
+        ignores_duplicates=ignores_duplicates,
+        chooses=True,
+    )
+
+
+def _deciding(name: str, decisive: bool) -> AggregateFunction:
+    return AggregateFunction(
+        *(name, fixed(name, BOOLEAN, [BOOLEAN]), _decided_by(decisive)),
+        total=True,
+        constant_state=True,
+        ignores_duplicates=True,
+    )
 
 
 _ALL = [
-    AggregateFunction("count", _count_signature, _count, empty=0),
-    AggregateFunction("count_if", fixed("count_if", BIGINT, [BOOLEAN]), _count_if, empty=0),
-    AggregateFunction("sum", _summed("sum", 10, 0, BIGINT), _sum),
-    AggregateFunction("avg", _summed("avg", 4, 4, DOUBLE), _avg),
-    AggregateFunction("min", _same_as_first("min", 1), _extreme(min)),
-    AggregateFunction("max", _same_as_first("max", 1), _extreme(max)),
-    AggregateFunction("min_by", _orderable_by("min_by"), _extreme_by(min)),
-    AggregateFunction("max_by", _orderable_by("max_by"), _extreme_by(max)),
-    AggregateFunction("bool_and", fixed("bool_and", BOOLEAN, [BOOLEAN]), _decided_by(False)),
-    AggregateFunction("bool_or", fixed("bool_or", BOOLEAN, [BOOLEAN]), _decided_by(True)),
-    AggregateFunction("var_samp", _doubles("var_samp"), _moment(1, root=False)),
-    AggregateFunction("var_pop", _doubles("var_pop"), _moment(0, root=False)),
-    AggregateFunction("stddev_samp", _doubles("stddev_samp"), _moment(1, root=True)),
-    AggregateFunction("stddev_pop", _doubles("stddev_pop"), _moment(0, root=True)),
-    AggregateFunction("median", _doubles("median"), _median),
-    AggregateFunction("quantile", fixed("quantile", DOUBLE, [DOUBLE, DOUBLE]), _quantile),
-    AggregateFunction("first", _same_as_first("first", 1), _first, ordered=True),
-    AggregateFunction("last", _same_as_first("last", 1), _last, ordered=True),
-    AggregateFunction("array_agg", _array_agg_signature, _array_agg, ordered=True),
+    _counting("count", _count_signature, _count),
+    _counting("count_if", fixed("count_if", BIGINT, [BOOLEAN]), _count_if),
+    _summing("sum", _summed("sum", 10, 0, BIGINT), _sum),
+    _summing("avg", _summed("avg", 4, 4, DOUBLE), _avg),
+    _choosing("min", _extreme(min)),
+    _choosing("max", _extreme(max)),
+    _choosing("min_by", _extreme_by(min), arguments=2),
+    _choosing("max_by", _extreme_by(max), arguments=2),
+    _deciding("bool_and", decisive=False),
+    _deciding("bool_or", decisive=True),
+    _spread("var_samp", 1, root=False),
+    _spread("var_pop", 0, root=False),
+    _spread("stddev_samp", 1, root=True),
+    _spread("stddev_pop", 0, root=True),
+    AggregateFunction("median", _doubles("median"), _median, total=True),
+    AggregateFunction(
+        "quantile", fixed("quantile", DOUBLE, [DOUBLE, DOUBLE]), _quantile, total=_has_share
+    ),
+    _choosing("first", _first, ordered=True),
+    # Of equal rows the first counts, so that DISTINCT may change which row is the last.
+    _choosing("last", _last, ordered=True, ignores_duplicates=False),
+    AggregateFunction("array_agg", _array_agg_signature, _array_agg, ordered=True, total=True),
 ]
 
 _FUNCTIONS = {function.name: function for function in _ALL}

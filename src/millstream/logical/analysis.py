@@ -5,6 +5,8 @@
 `exactly_one_row`: of every snapshot.
 `only_now`: no window but NOW anywhere below.
 `growing`: the operators whose state grows for ever, and why.
+
+An operator that a fact does not name gets the answer that permits least.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd
 
+from millstream.logical import aggregates
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.plan import (
     Aggregate,
@@ -31,6 +34,7 @@ from millstream.logical.plan import (
     PartitionedWindow,
     Plan,
     Rstream,
+    SetOperation,
     Source,
     StrictDifference,
     TimeWindow,
@@ -89,8 +93,11 @@ def granule(plan: Plan) -> int:
             return 1
         case TimeWindow():
             return plan.granule
-        case _:
+        case Filter() | Map() | Join() | SetOperation() | Distinct() | Aggregate() | TopN():
             return gcd(*map(granule, plan.inputs))
+        case CountWindow() | PartitionedWindow():
+            return granule(plan.input)
+    return 1
 
 
 def given_anew(plan: Plan) -> int | None:
@@ -117,11 +124,14 @@ def exactly_one_row(plan: Plan) -> bool:
 
 def only_now(plan: Plan) -> bool:
     """Whether the plan sees nothing but the present instant of its sources."""
-    if isinstance(plan, TimeWindow | CountWindow | PartitionedWindow | Granularity | Rstream):
-        return False
-    if isinstance(plan, Source):
-        return plan.lifetime is Lifetime.INSTANT
-    return all(map(only_now, plan.inputs))
+    match plan:
+        case Source():
+            return plan.lifetime is Lifetime.INSTANT
+        case Filter() | Map() | Join() | SetOperation() | Distinct() | Aggregate() | TopN():
+            return all(map(only_now, plan.inputs))
+        case Istream() | Dstream():
+            return only_now(plan.input)
+    return False
 
 
 def seeing_only_now(plan: Plan) -> Iterator[Join | Distinct | Aggregate]:
@@ -138,13 +148,6 @@ def seeing_only_now(plan: Plan) -> Iterator[Join | Distinct | Aggregate]:
             continue
         if isinstance(node, Join | Distinct | Aggregate) and only_now(node):
             yield node
-
-
-# Aggregates whose state has a constant size when nothing ever leaves.
-_CONSTANT = frozenset(
-    ["count", "count_if", "sum", "avg", "min", "max", "var_samp", "var_pop", "stddev_samp",
-     "stddev_pop", "first", "last", "bool_and", "bool_or", "min_by", "max_by"]
-)  # fmt: skip
 
 
 def growing(plan: Plan) -> Iterator[tuple[Plan, str, Source]]:
@@ -176,11 +179,19 @@ def _keeps(node: Plan) -> str | None:
             for named in node.aggregates:
                 call = named.expression
                 assert isinstance(call, AggregateCall)
-                if call.distinct:
+                function = aggregates.lookup(call.function)
+                if call.distinct and not (function and function.ignores_duplicates):
                     return f"{call.function.upper()}(DISTINCT …)"
-                if call.function not in _CONSTANT:
+                if function is None or not function.constant_state:
                     return call.function.upper()
-    return None
+            return None
+        case Source() | Filter() | Map() | Union() | Granularity():
+            return None
+        case TimeWindow() | CountWindow() | PartitionedWindow():
+            return None
+        case Istream() | Dstream() | Rstream():
+            return None
+    return f"the operator {type(node).__name__}"
 
 
 def _held_for_ever(plan: Plan) -> Source | None:
@@ -212,4 +223,8 @@ def _held_for_ever(plan: Plan) -> Source | None:
                     return right
                 case JoinKind.FULL:
                     return left or right
-    return None
+        case Source() | TimeWindow() | CountWindow() | PartitionedWindow():
+            return None
+        case Aggregate() | TopN() | Istream() | Dstream():
+            return None
+    return next(filter(None, map(_held_for_ever, plan.inputs)), None)

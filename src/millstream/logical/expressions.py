@@ -10,6 +10,9 @@ from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from millstream.logical import aggregates, functions
+from millstream.logical.functions import cast_facts
+
 T = TypeVar("T")
 
 
@@ -151,27 +154,14 @@ def nullable(expression: Expression) -> bool:
         case Literal(value=value):
             return value is None
         case Cast(operand=operand, type=type, attempt=False):
-            return nullable(operand) or _makes_nulls(operand.type, type)
-        case AggregateCall(function="count" | "count_if"):
-            return False
-        case Call(function=function, arguments=arguments):
-            if function in ("is null", "<=>"):
-                return False
-            if function == "coalesce":
-                return all(map(nullable, arguments))
-            if function in _NULL_ONLY_FROM_NULL:
-                return any(map(nullable, arguments))
+            return nullable(operand) or cast_facts.makes_nulls(operand.type, type)
+        case AggregateCall(function=name):
+            aggregate = aggregates.lookup(name)
+            return aggregate is None or aggregate.empty is None
+        case Call(function=name, arguments=arguments):
+            function = functions.lookup(name)
+            return function is None or function.facts.null_if(map(nullable, arguments))
     return True
-
-
-def _makes_nulls(source: pa.DataType, target: pa.DataType) -> bool:
-    """A DECIMAL of NaN or an infinity is NULL."""
-    return bool(pa.types.is_floating(source) and pa.types.is_decimal(target))
-
-
-_NULL_ONLY_FROM_NULL = frozenset(
-    ["and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "negate"]
-)
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:

@@ -1,49 +1,37 @@
-"""Which expressions can fail on some row."""
+"""Which operators can fail on some row.
+
+A row that cannot be evaluated goes to the errors as the operator sees it. So an operator that can
+fail reads all columns, and nothing may keep rows from it, nor give it others.
+"""
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from millstream.logical.expressions import Call, Cast, Column, Expression, Literal, operands
-from millstream.model import types
-
-# Functions that have a value for all arguments.
-_TOTAL = frozenset(
-    ["=", "<>", "<", "<=", ">", ">=", "<=>", "is null", "in", "and", "or", "not", "case", "if",
-     "coalesce", "nvl2", "nullif", "greatest", "least", "upper", "lower", "trim", "btrim", "ltrim",
-     "rtrim", "concat", "||", "length", "substring", "left", "right", "replace", "startswith",
-     "endswith", "contains", "isnan", "nanvl", "year", "month", "day", "hour", "minute",
-     "second", "quarter", "dayofweek", "dayofyear", "weekday", "weekofyear", "to_date"]
-)  # fmt: skip
+from millstream.logical import aggregates
+from millstream.logical.expressions import AggregateCall, Expression, operands
+from millstream.logical.known import Known, can_fail
+from millstream.logical.plan import NODE_TYPES, Plan, own_expressions
 
 
-def can_fail(expression: Expression) -> bool:
-    """Whether some row may make its evaluation fail; False only where that is known."""
-    match expression:
-        case Column() | Literal():
-            return False
-        case Cast(operand=operand, type=target, attempt=attempt):
-            return can_fail(operand) or not (attempt or _widens(operand.type, target))
-        case Call(function=function, type=type):
-            rounds = types.is_floating(type) and function in ("+", "-", "*")
-            total = rounds or function in _TOTAL
-            return not total or any(map(can_fail, operands(expression)))
-    return True
+def evaluated(plan: Plan) -> tuple[Expression, ...]:
+    """What the operator computes of each of its rows, or of pairs of them."""
+    parts = (
+        operands(part) if isinstance(part, AggregateCall) else (part,)
+        for part in own_expressions(plan)
+    )
+    return tuple(each for several in parts for each in several)
 
 
-def _widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether every value of a type is one of the other."""
-    if source == target or source == types.NULL or target == types.STRING:
+def rows_can_fail(plan: Plan) -> bool:
+    """Whether some row, or pair of rows, may make the operator fail. One that does not belong to
+    the algebra may do so whatever it computes."""
+    foreign = type(plan) not in NODE_TYPES.values()
+    return foreign or any(map(can_fail, evaluated(plan)))
+
+
+def aggregate_can_fail(call: Expression) -> bool:
+    """Whether the rows of some group may make it fail, or one of them."""
+    assert isinstance(call, AggregateCall)
+    function = aggregates.lookup(call.function)
+    if function is None or any(map(can_fail, operands(call))):
         return True
-    if types.is_floating(target):
-        return types.is_numeric(source)
-    if target == types.BIGINT:
-        return bool(source == types.INT)
-    if types.is_decimal(target):
-        exact = types.is_integral(source) or types.is_decimal(source)
-        if not exact:
-            return False
-        given = types.as_decimal(source)
-        whole = target.precision - target.scale >= given.precision - given.scale
-        return bool(whole and target.scale >= given.scale)
-    return bool(source == types.DATE and target == types.TIMESTAMP)
+    return not function.is_total(call.type, map(Known, call.arguments))

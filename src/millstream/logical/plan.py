@@ -92,9 +92,13 @@ class Plan:
         return ANY_TIME
 
     @cached_property
-    def _parts(self) -> tuple[Expression, ...]:
+    def _own(self) -> tuple[Expression, ...]:
         own = (getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
         return tuple(part for value in own for part in _expressions_in(value))
+
+    @cached_property
+    def _parts(self) -> tuple[Expression, ...]:
+        return tuple(part for expression in self._own for part in walk(expression))
 
 
 def _expressions_in(value: Any) -> Iterator[Expression]:
@@ -102,9 +106,9 @@ def _expressions_in(value: Any) -> Iterator[Expression]:
         for item in value:
             yield from _expressions_in(item)
     elif isinstance(value, Named | SortKey):
-        yield from walk(value.expression)
+        yield value.expression
     elif isinstance(value, Expression):
-        yield from walk(value)
+        yield value
 
 
 def map_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> Plan:
@@ -119,6 +123,11 @@ def map_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> P
 
     own = {f.name: getattr(plan, f.name) for f in fields(plan)}  # type: ignore[arg-type]
     return replace(plan, **{k: changed(v) for k, v in own.items()})  # type: ignore[type-var]
+
+
+def own_expressions(plan: Plan) -> tuple[Expression, ...]:
+    """The node's own expressions."""
+    return plan._own
 
 
 def expressions(plan: Plan) -> tuple[Expression, ...]:

@@ -13,7 +13,7 @@ from enum import Enum
 from millstream.logical import plan as logical
 from millstream.logical.analysis import granule, lives_one_instant
 from millstream.logical.expressions import Column, operands
-from millstream.logical.failing import can_fail
+from millstream.logical.known import can_fail
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan, Schema
 from millstream.logical.uniqueness import at_most_one_row
 from millstream.model.modes import Emit

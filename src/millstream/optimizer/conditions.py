@@ -14,7 +14,7 @@ from millstream.logical.expressions import (
     conjuncts,
     walk,
 )
-from millstream.logical.failing import can_fail
+from millstream.logical.known import can_fail
 from millstream.logical.plan import Join, Schema
 from millstream.model import types
 from millstream.physical.operators.join import JoinKey

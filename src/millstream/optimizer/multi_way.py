@@ -19,7 +19,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
-from millstream.logical.failing import can_fail
+from millstream.logical.known import can_fail
 from millstream.logical.plan import Named
 from millstream.model import types
 from millstream.physical.joins.steps import Link

@@ -22,7 +22,8 @@ from millstream.logical.expressions import (
     conjuncts,
     nullable,
 )
-from millstream.logical.functions import to_string
+from millstream.logical.functions import cast_facts, to_string
+from millstream.logical.known import Known, can_fail
 from millstream.model import types
 from millstream.model.types import (
     BIGINT,
@@ -39,8 +40,8 @@ from millstream.model.types import (
     TIMESTAMP,
     is_floating,
 )
+from millstream.optimizer.rules.fold_constants import folded
 from millstream.spark.native_calls import rule_of
-from millstream.spark.native_safety import cast_is_safe, folded, non_failing
 from millstream.spark.sql_text import Piece, cast, quoted, string
 
 # What Spark calls a column, by its qualifier and name.
@@ -55,7 +56,7 @@ def spark_sql(expression: Expression, columns: Names) -> str | None:
     """The expression in Spark's SQL, or None if Spark might give another value, or fail, or does
     not have the columns."""
     expression = folded(expression)
-    if not non_failing(expression):
+    if can_fail(expression):
         return None
     try:
         text = _translated(expression, columns).text
@@ -75,9 +76,9 @@ def native_conjuncts(condition: Expression, columns: Names) -> tuple[list[str], 
     taken: list[str] = []
     rest: list[Expression] = []
     for number, part in enumerate(parts):
-        fails_later = not all(map(non_failing, parts[number + 1 :]))
+        fails_later = any(map(can_fail, parts[number + 1 :]))
         text = spark_sql(part, columns)
-        if text is None or not all(map(non_failing, rest)):
+        if text is None or any(map(can_fail, rest)):
             rest.append(part)
         elif fails_later and nullable(part):
             taken.append(f"({text}) IS NOT FALSE")
@@ -148,7 +149,7 @@ def _casts_alike(operand: Expression, target: pa.DataType) -> bool:
     """
     source = operand.type
     plain = types.is_atomic(target) and (types.is_atomic(source) or source == types.NULL)
-    if not plain or not cast_is_safe(operand, target):
+    if not plain or not cast_facts.is_total(Known(operand), target):
         return False
     if target == STRING:
         return not is_floating(source) and source != BINARY

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from millstream.logical.expressions import Call, Literal
+from millstream.logical.functions.facts import Range
+from millstream.logical.known import Known
 from millstream.model.types import (
     REAL,
     TIMESTAMP,
@@ -23,7 +25,6 @@ from millstream.model.types import (
     is_integral,
     is_numeric,
 )
-from millstream.spark.native_ranges import Range, value_range
 from millstream.spark.sql_text import (
     Build,
     Piece,
@@ -100,7 +101,8 @@ def _keeps_digits(type: pa.DataType) -> bool:
 
 def _has_near_positions(call: Call) -> bool:
     """Far from the text Spark adds position and length with an overflow."""
-    return all(value_range(position).within(_NEAR) for position in call.arguments[1:])
+    ranges = (Known(position).range for position in call.arguments[1:])
+    return all(range is not None and range.within(_NEAR) for range in ranges)
 
 
 _NEAR = Range(-(2**30), 2**30)

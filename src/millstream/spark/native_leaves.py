@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from millstream.logical.catalog import Stream
-from millstream.logical.expressions import Column, Expression, operands
+from millstream.logical.expressions import Column
+from millstream.logical.failing import rows_can_fail
 from millstream.logical.plan import (
     Aggregate,
     Filter,
@@ -27,7 +28,6 @@ from millstream.logical.plan import (
     expressions,
 )
 from millstream.spark.native import native_conjuncts
-from millstream.spark.native_safety import non_failing
 from millstream.spark.schemas import spark_type
 from millstream.spark.sql_text import quoted
 
@@ -100,7 +100,7 @@ def _condition(path: tuple[Plan, ...]) -> str | None:
     for below, node in pairwise(path):
         if isinstance(node, Filter):
             texts += native_conjuncts(node.predicate, names)[0]
-        if not _passes_rows(node, below) or not _never_fails(node):
+        if not _passes_rows(node, below) or rows_can_fail(node):
             break
     return " AND ".join(texts if len(texts) == 1 else [f"({t})" for t in texts]) or None
 
@@ -119,7 +119,7 @@ def _needed(plan: Plan, path: tuple[Plan, ...]) -> set[str]:
     source, *above = path
     keys = {field.key: field.name for field in source.schema}
     for node in above:
-        if not isinstance(node, _OF_ROWS) or not _never_fails(node):
+        if not isinstance(node, _OF_ROWS) or rows_can_fail(node):
             break
         if isinstance(node, Map | Aggregate):
             used = (part for node in plan.walk() for part in expressions(node))
@@ -128,19 +128,3 @@ def _needed(plan: Plan, path: tuple[Plan, ...]) -> set[str]:
 
 
 _OF_ROWS = (Filter, TimeWindow, Join, Map, Aggregate)  # each row as its columns that are named
-
-
-def _never_fails(node: Plan) -> bool:
-    match node:
-        case Filter(predicate=predicate):
-            asked: tuple[Expression, ...] = (predicate,)
-        case Join(condition=condition):
-            asked = () if condition is None else (condition,)
-        case Map(outputs=outputs):
-            asked = tuple(output.expression for output in outputs)
-        case Aggregate(keys=keys, aggregates=aggregates):
-            calls = (operands(named.expression) for named in aggregates)
-            asked = (*(key.expression for key in keys), *chain.from_iterable(calls))
-        case _:
-            asked = ()
-    return all(map(non_failing, asked))

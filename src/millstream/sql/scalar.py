@@ -12,21 +12,17 @@ from sqlglot import exp
 
 from millstream.logical import aggregates, functions
 from millstream.logical.catalog import Catalog
-from millstream.logical.evaluate import evaluator, is_deterministic
 from millstream.logical.expressions import (
-    AggregateCall,
     Call,
     Cast,
-    Column,
     Expression,
     Literal,
-    OuterColumn,
     chained,
     conjuncts,
-    walk,
 )
-from millstream.logical.functions import EvaluationError, NoCommonTypeError, SignatureError
+from millstream.logical.functions import NoCommonTypeError, SignatureError
 from millstream.logical.functions.arithmetic import unary_signature
+from millstream.logical.known import constant
 from millstream.model import types
 from millstream.model.errors import BindError, Span, did_you_mean, one_of
 from millstream.model.names import Name
@@ -256,7 +252,7 @@ class ScalarBinder:
             result = signature.result
             if function.narrowed is not None:
                 cast = map(self.cast, arguments, signature.arguments)
-                result = function.narrowed(signature, *map(_constant, cast))
+                result = function.narrowed(signature, *map(constant, cast))
         except NoCommonTypeError as error:
             place = span_of(at) if at is not None else span
             raise BindError(str(error), place, "cast one of them with CAST(… AS …)") from None
@@ -472,20 +468,6 @@ def is_subquery(node: exp.Expression) -> bool:
         case exp.Binary():
             return isinstance(node.expression, exp.Any | exp.All)
     return False
-
-
-def _constant(expression: Expression) -> object:
-    """The value of an expression that is the same for all rows; `...` of others, or if it fails."""
-    if isinstance(expression, Literal):
-        return expression.value
-    parts = list(walk(expression))
-    built_in = all(not isinstance(p, Call) or functions.lookup(p.function) for p in parts)
-    if any(isinstance(p, Column | OuterColumn | AggregateCall) for p in parts) or not built_in:
-        return ...
-    try:
-        return evaluator(expression, (), {})(()) if is_deterministic(expression) else ...
-    except EvaluationError:
-        return ...
 
 
 def _hex_digits(node: exp.HexString) -> str:

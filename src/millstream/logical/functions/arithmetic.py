@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import EXACT, fit_decimal, holds, to_string
+from millstream.logical.functions.facts import Argument, Facts, Range, range_of_type
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -84,36 +85,35 @@ def _adjusted(precision: int, scale: int) -> pa.DataType:
     return decimal_type(MAX_PRECISION, kept)
 
 
-def _sum_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+Digits = tuple[int, int]  # precision and scale
+
+
+def _sum_digits(a: pa.DataType, b: pa.DataType) -> Digits:
     scale = max(a.scale, b.scale)
-    return _adjusted(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
+    return max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale
 
 
-def _product_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    return _adjusted(a.precision + b.precision + 1, a.scale + b.scale)
+def _product_digits(a: pa.DataType, b: pa.DataType) -> Digits:
+    return a.precision + b.precision + 1, a.scale + b.scale
 
 
-def _quotient_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+def _quotient_digits(a: pa.DataType, b: pa.DataType) -> Digits:
     scale = max(MIN_FRACTION, a.scale + b.precision + 1)
-    return _adjusted(a.precision - a.scale + b.scale + scale, scale)
+    return a.precision - a.scale + b.scale + scale, scale
 
 
-def _remainder_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
+def _remainder_digits(a: pa.DataType, b: pa.DataType) -> Digits:
     scale = max(a.scale, b.scale)
-    return _adjusted(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    return min(a.precision - a.scale, b.precision - b.scale) + scale, scale
 
 
-def _whole_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    return BIGINT
-
-
-_DECIMAL_RESULT: dict[str, Callable[[pa.DataType, pa.DataType], pa.DataType]] = {
-    "+": _sum_type,
-    "-": _sum_type,
-    "*": _product_type,
-    "/": _quotient_type,
-    "%": _remainder_type,
-    "div": _whole_type,
+# Of the exact results of operators on decimals.
+_DIGITS: dict[str, Callable[[pa.DataType, pa.DataType], Digits]] = {
+    "+": _sum_digits,
+    "-": _sum_digits,
+    "*": _product_digits,
+    "/": _quotient_digits,
+    "%": _remainder_digits,
 }
 
 
@@ -169,7 +169,7 @@ def _numeric(name: str, a: pa.DataType, b: pa.DataType) -> Signature | None:
         return None if name == "div" else Signature((type, type), type)
     if is_decimal(a) or is_decimal(b):
         a, b = as_decimal(a), as_decimal(b)
-        return Signature((a, b), _DECIMAL_RESULT[name](a, b))
+        return Signature((a, b), BIGINT if name == "div" else _adjusted(*_DIGITS[name](a, b)))
     if name == "/":
         return Signature((DOUBLE, DOUBLE), DOUBLE)
     type = BIGINT if name == "div" else types.common_type(a, b)
@@ -284,6 +284,112 @@ def _negate(signature: Signature, value: Any) -> Any:
     return fit(negated, type, lambda: f"- {to_string(value, type)}")
 
 
+# --- facts ------------------------------------------------------------------------------------
+
+RangeOf = Callable[..., Range | None]
+
+
+def of_integers(compute: Callable[..., Range]) -> RangeOf:
+    """Where exact results lie, if all arguments are integers."""
+
+    def result(*ranges: Range | None) -> Range | None:
+        return None if None in ranges else compute(*ranges)
+
+    return result
+
+
+@of_integers
+def sum_of(a: Range, b: Range) -> Range:
+    return Range(a.least + b.least, a.most + b.most)
+
+
+@of_integers
+def difference_of(a: Range, b: Range) -> Range:
+    return Range(a.least - b.most, a.most - b.least)
+
+
+@of_integers
+def size_of(a: Range) -> Range:
+    return Range(0, max(abs(a.least), abs(a.most)))
+
+
+@of_integers
+def _product_of(a: Range, b: Range) -> Range:
+    products = [x * y for x in a for y in b]
+    return Range(min(products), max(products))
+
+
+@of_integers
+def _remainder_of(a: Range, b: Range) -> Range:
+    most = max(abs(b.least), abs(b.most), 1) - 1
+    return Range(max(-most, min(a.least, 0)), min(most, max(a.most, 0)))
+
+
+@of_integers
+def _quotient_of(a: Range, b: Range) -> Range:
+    if b.least > 0:
+        return Range(min(a.least, 0), max(a.most, 0))
+    size = max(abs(a.least), abs(a.most))
+    return Range(-size, size)
+
+
+@of_integers
+def _negative_of(a: Range) -> Range:
+    return Range(-a.most, -a.least)
+
+
+def fitting(exact: RangeOf, digits: str = "") -> Callable[..., bool]:
+    """Whether the result, `digits` of decimals, always fits its type."""
+
+    def total(result: pa.DataType, *arguments: Argument) -> bool:
+        if is_floating(result):
+            return True
+        given = [argument.type for argument in arguments]
+        if is_decimal(result):
+            if not all(map(is_decimal, given)):
+                return False
+            return not digits or _DIGITS[digits](*given)[0] <= MAX_PRECISION
+        values = exact(*(argument.range for argument in arguments))
+        return values is not None and values.within(range_of_type(result))
+
+    return total
+
+
+def _dividing(exact: RangeOf) -> Callable[..., bool]:
+    """Whether the divisor is never zero, and the result always fits."""
+
+    def total(result: pa.DataType, dividend: Argument, divisor: Argument) -> bool:
+        if is_floating(divisor.type) and is_floating(result):
+            return isinstance(divisor.value, float) and divisor.value != 0
+        values = divisor.range
+        if values is None or values.least <= 0 <= values.most or not is_integral(divisor.type):
+            return False
+        return fitting(exact)(result, dividend, divisor)
+
+    return total
+
+
+def _no_range(*ranges: Range | None) -> None:
+    return None
+
+
+_RANGES: dict[str, RangeOf] = {
+    "+": sum_of,
+    "-": difference_of,
+    "*": _product_of,
+    "/": _no_range,
+    "%": _remainder_of,
+    "div": _quotient_of,
+}
+
+
+def _facts(name: str) -> Facts:
+    exact = _RANGES[name]
+    divides = name in ("/", "%", "div")
+    total = _dividing(exact) if divides else fitting(exact, digits=name)
+    return Facts(total, null_if=any, range=exact, steady=True)
+
+
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": _add,
     "-": _subtract,
@@ -310,8 +416,11 @@ def _order(name: str) -> Order:
 
 FUNCTIONS = [
     *(
-        Function(name, _binary(name), _evaluator(name, f), order=_order(name))
+        Function(name, _binary(name), _evaluator(name, f), order=_order(name), facts=_facts(name))
         for name, f in _OPERATORS.items()
     ),
-    Function("negate", _negate_signature, _negate),
+    Function(
+        *("negate", _negate_signature, _negate),
+        facts=Facts(fitting(_negative_of), null_if=any, range=_negative_of, steady=True),
+    ),
 ]

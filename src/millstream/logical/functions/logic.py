@@ -13,6 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import cast
+from millstream.logical.functions.facts import (
+    PLAIN,
+    Argument,
+    Facts,
+    Range,
+    hull,
+    never,
+)
 from millstream.logical.functions.function import (
     Function,
     Resolve,
@@ -43,7 +51,7 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> Function:
     def evaluate(signature: Signature, a: Any, b: Any) -> bool:
         return compare(order_key(a), order_key(b))
 
-    return Function(name, _same_types(name, 2, 2, BOOLEAN), evaluate)
+    return Function(name, _same_types(name, 2, 2, BOOLEAN), evaluate, facts=PLAIN)
 
 
 def _same_types(
@@ -115,7 +123,7 @@ def _connective(name: str, decisive: bool) -> Function:
             check_argument(name, number, type, BOOLEAN)
         return Signature((BOOLEAN,) * len(types), BOOLEAN)
 
-    return Function(name, resolve, evaluate, strict=False, lazy=True)
+    return Function(name, resolve, evaluate, strict=False, lazy=True, facts=PLAIN)
 
 
 # --- choosing ---------------------------------------------------------------------------------
@@ -138,6 +146,11 @@ def _case(signature: Signature, *thunks: Thunk) -> Any:
         if condition():
             return value()
     return thunks[-1]() if len(thunks) % 2 else None
+
+
+def _range_of_case(*ranges: Range | None) -> Range | None:
+    values = ranges[1::2]
+    return hull(*values, ranges[-1]) if len(ranges) % 2 else hull(*values)
 
 
 def _if_signature(types: Types) -> Signature:
@@ -177,6 +190,11 @@ def _nullif(signature: Signature, a: Any, b: Any) -> Any:
     return None if right is not None and order_key(left) == order_key(right) else a
 
 
+def _have_one_type(result: pa.DataType, a: Argument, b: Argument) -> bool:
+    """So that none is cast, which could fail."""
+    return bool(a.type == b.type)
+
+
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
     """NULLs are passed over."""
 
@@ -186,19 +204,38 @@ def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
+_CHOICE = Facts(total=True, steady=True)
+_CASE = Facts(total=True, range=_range_of_case, steady=True)
+_ONE_OF_ALL = Facts(total=True, null_if=all, range=hull, steady=True)
+_NEVER_NULL = Facts(total=True, null_if=never, steady=True)
+
+
+def _lazy(name: str, signature: Resolve, evaluate: Callable[..., Any], facts: Facts) -> Function:
+    return Function(name, signature, evaluate, strict=False, lazy=True, facts=facts)
+
+
+def _eager(name: str, signature: Resolve, evaluate: Callable[..., Any], facts: Facts) -> Function:
+    return Function(name, signature, evaluate, strict=False, facts=facts)
+
+
 FUNCTIONS = [
     *(_comparison(name, compare) for name, compare in _COMPARISONS.items()),
-    Function("<=>", _same_types("<=>", 2, 2, BOOLEAN), _same, strict=False),
-    Function("is null", _is_null_signature, _is_null, strict=False),
-    Function("in", _same_types("in", 2, None, BOOLEAN), _in, strict=False, lazy=True),
+    _eager("<=>", _same_types("<=>", 2, 2, BOOLEAN), _same, _NEVER_NULL),
+    _eager("is null", _is_null_signature, _is_null, _NEVER_NULL),
+    _lazy("in", _same_types("in", 2, None, BOOLEAN), _in, PLAIN),
     _connective("and", decisive=False),
     _connective("or", decisive=True),
-    function("not", BOOLEAN, [BOOLEAN], operator.not_),
-    Function("case", _case_signature, _case, strict=False, lazy=True),
-    Function("if", _if_signature, _case, strict=False, lazy=True),
-    Function("nvl2", _nvl2_signature, _nvl2, strict=False, lazy=True),
-    Function("coalesce", _same_types("coalesce", 1, None), _coalesce, strict=False, lazy=True),
-    Function("nullif", _nullif_signature, _nullif, strict=False, order=from_left),
-    Function("greatest", _extreme_signature("greatest"), _extreme(max), strict=False),
-    Function("least", _extreme_signature("least"), _extreme(min), strict=False),
+    function("not", BOOLEAN, [BOOLEAN], operator.not_, facts=PLAIN),
+    _lazy("case", _case_signature, _case, _CASE),
+    _lazy("if", _if_signature, _case, _CASE),
+    _lazy("nvl2", _nvl2_signature, _nvl2, _CHOICE),
+    _lazy("coalesce", _same_types("coalesce", 1, None), _coalesce, _ONE_OF_ALL),
+    Function(
+        *("nullif", _nullif_signature, _nullif),
+        strict=False,
+        order=from_left,
+        facts=Facts(total=_have_one_type, steady=True),
+    ),
+    _eager("greatest", _extreme_signature("greatest"), _extreme(max), _ONE_OF_ALL),
+    _eager("least", _extreme_signature("least"), _extreme(min), _ONE_OF_ALL),
 ]

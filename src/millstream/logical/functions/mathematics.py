@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.arithmetic import fit, unary_signature
+from millstream.logical.functions.arithmetic import fit, fitting, size_of, unary_signature
 from millstream.logical.functions.casts import EXACT, fit_decimal, to_string
+from millstream.logical.functions.facts import PLAIN, Argument, Facts, never
 from millstream.logical.functions.function import (
     Function,
     Resolve,
@@ -86,6 +88,11 @@ def _sign(value: float) -> float:
     if value != value:
         return NAN
     return value if value == 0 else math.copysign(1.0, value)
+
+
+def _atan2(y: float, x: float) -> float:
+    """-0.0 counts as 0.0."""
+    return math.atan2(y + 0.0, x + 0.0)
 
 
 def _nanvl_signature(given: Types) -> Signature:
@@ -193,6 +200,18 @@ def _like(value: Any, exact: Decimal) -> Any:
     return exact if isinstance(value, Decimal) else int(exact)
 
 
+def _has_room(of_doubles: bool) -> Callable[..., bool]:
+    """Whether what a number is rounded to always fits the type."""
+
+    def total(result: pa.DataType, number: Argument, *digits: Argument) -> bool:
+        type = number.type
+        if types.is_decimal(type):
+            return bool(result.precision - result.scale > type.precision - type.scale)
+        return of_doubles if types.is_floating(type) else not digits
+
+    return total
+
+
 def _abs_signature(given: Types) -> Signature:
     check_count("abs", given, 1, 1)
     return unary_signature("abs", given[0])
@@ -206,12 +225,9 @@ def _abs(signature: Signature, value: Any) -> Any:
 
 # --- the table --------------------------------------------------------------------------------
 
-_OF_ONE_DOUBLE: dict[str, Callable[[float], float | None]] = {
+_OF_ONE_DOUBLE: dict[str, Callable[[float], float]] = {
     "sqrt": _ieee(math.sqrt),
     "exp": _ieee(math.exp),
-    "ln": _logarithm(math.log),
-    "log10": _logarithm(math.log10),
-    "log2": _logarithm(_log2),
     "sign": _sign,
     "sin": _ieee(math.sin),
     "cos": _ieee(math.cos),
@@ -223,21 +239,41 @@ _OF_ONE_DOUBLE: dict[str, Callable[[float], float | None]] = {
     "radians": _ieee(math.radians),
 }
 
-_OF_TWO_DOUBLES: dict[str, Callable[[float, float], float | None]] = {
-    "log": _log,
-    "power": _power,
-    "atan2": _ieee(lambda y, x: math.atan2(y + 0.0, x + 0.0)),  # -0.0 counts as 0.0
+_LOGARITHMS: dict[str, Callable[[float], float | None]] = {
+    "ln": _logarithm(math.log),
+    "log10": _logarithm(math.log10),
+    "log2": _logarithm(_log2),
 }
 
+_MAYBE_NULL = Facts(total=True, steady=True)
+_NEVER_NULL = replace(PLAIN, null_if=never)
+_ROUNDED = Facts(total=_has_room(of_doubles=True), null_if=any, steady=True)
+_WHOLE = Facts(total=_has_room(of_doubles=False), null_if=any, steady=True)
+_SIZE = Facts(total=fitting(size_of), null_if=any, range=size_of, steady=True)
+
 FUNCTIONS = [
-    *(function(name, DOUBLE, [DOUBLE], meaning) for name, meaning in _OF_ONE_DOUBLE.items()),
-    *(function(n, DOUBLE, [DOUBLE, DOUBLE], meaning) for n, meaning in _OF_TWO_DOUBLES.items()),
-    Function("abs", _abs_signature, _abs),
-    Function("ceil", _whole_signature("ceil"), _whole("ceil", ROUND_CEILING, math.ceil)),
-    Function("floor", _whole_signature("floor"), _whole("floor", ROUND_FLOOR, math.floor)),
-    Function("round", _round_signature, _round, narrowed=_round_narrowed, order=from_right),
-    Function("nanvl", _nanvl_signature, _nanvl, strict=False, lazy=True),
-    function("isnan", BOOLEAN, [DOUBLE], _is_nan, strict=False),
-    function("pi", DOUBLE, [], lambda: math.pi),
+    *(function(n, DOUBLE, [DOUBLE], f, facts=PLAIN) for n, f in _OF_ONE_DOUBLE.items()),
+    *(function(n, DOUBLE, [DOUBLE], f, facts=_MAYBE_NULL) for n, f in _LOGARITHMS.items()),
+    function("log", DOUBLE, [DOUBLE, DOUBLE], _log, facts=_MAYBE_NULL),
+    function("atan2", DOUBLE, [DOUBLE, DOUBLE], _ieee(_atan2), facts=PLAIN),
+    function("power", DOUBLE, [DOUBLE, DOUBLE], _power, facts=replace(PLAIN, steady=False)),
+    Function("abs", _abs_signature, _abs, facts=_SIZE),
+    Function(
+        *("ceil", _whole_signature("ceil"), _whole("ceil", ROUND_CEILING, math.ceil)),
+        facts=_WHOLE,
+    ),
+    Function(
+        *("floor", _whole_signature("floor"), _whole("floor", ROUND_FLOOR, math.floor)),
+        facts=_WHOLE,
+    ),
+    Function(
+        *("round", _round_signature, _round),
+        narrowed=_round_narrowed,
+        order=from_right,
+        facts=_ROUNDED,
+    ),
+    Function("nanvl", _nanvl_signature, _nanvl, strict=False, lazy=True, facts=PLAIN),
+    function("isnan", BOOLEAN, [DOUBLE], _is_nan, strict=False, facts=_NEVER_NULL),
+    function("pi", DOUBLE, [], lambda: math.pi, facts=_NEVER_NULL),
     function("rand", DOUBLE, [], random.random, deterministic=False),
 ]

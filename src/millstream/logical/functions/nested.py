@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from millstream.logical.functions.facts import LENGTH, PLAIN, Facts, never
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -122,17 +125,26 @@ def field_access(field: str) -> Function:
     def evaluate(signature: Signature, value: tuple[Any, ...]) -> Any:
         return value[position(signature.arguments[0])]
 
-    return Function(name, resolve, evaluate)
+    return Function(name, resolve, evaluate, facts=_PART)
 
+
+def _access(name: str, evaluate: Callable[..., Any]) -> Function:
+    facts = Facts(steady=True)
+    return Function(name, lambda given: _access_signature(name, given), evaluate, facts=facts)
+
+
+_PART = Facts(total=True, steady=True)  # which may be NULL in a whole that is not
 
 FUNCTIONS = [
-    Function("array", _array_signature, _array, strict=False),
-    Function("size", _size_signature, _size),
-    Function("element", lambda types: _access_signature("element", types), _element),
-    Function("element_at", lambda types: _access_signature("element_at", types), _element_at),
     Function(
-        "try_element_at", lambda types: _access_signature("try_element_at", types), _try_element_at
+        *("array", _array_signature, _array),
+        strict=False,
+        facts=Facts(total=True, null_if=never, steady=True),
     ),
-    Function("array_contains", _array_contains_signature, _array_contains),
-    Function("reverse", _reverse_signature, _reverse),
+    Function("size", _size_signature, _size, facts=replace(PLAIN, range=LENGTH)),
+    _access("element", _element),
+    _access("element_at", _element_at),
+    _access("try_element_at", _try_element_at),
+    Function("array_contains", _array_contains_signature, _array_contains, facts=_PART),
+    Function("reverse", _reverse_signature, _reverse, facts=PLAIN),
 ]

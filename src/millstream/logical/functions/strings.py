@@ -7,11 +7,13 @@ import re
 import uuid
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
+from millstream.logical.functions.facts import LENGTH, PLAIN, STEADY, Argument, Facts, Range
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -288,50 +290,90 @@ def _concat(signature: Signature, *parts: str) -> str:
     return "".join(parts)
 
 
+# --- facts ------------------------------------------------------------------------------------
+
+
+def _accepting(meaning: Callable[..., Any]) -> Facts:
+    """Whether it fails depends on the arguments after the text, if they are constants."""
+
+    def total(result: pa.DataType, text: Argument, *others: Argument) -> bool:
+        values = [other.value for other in others]
+        if any(value is ... or value is None for value in values):
+            return False
+        try:
+            meaning("", *values)
+        except EvaluationError:
+            return False
+        return True
+
+    return Facts(total, null_if=any, steady=True)
+
+
+_LENGTH = replace(PLAIN, range=LENGTH)
+_INSTR = Facts(lambda result, *arguments: len(arguments) < 4, null_if=any, steady=True)
+_HASH = Facts(total=True, steady=True)  # NULL for a number of bits that is none
+
 # --- the table --------------------------------------------------------------------------------
 
+_TRIMS = {
+    "trim": _trim(str.strip),
+    "ltrim": _trim(str.lstrip),
+    "rtrim": _trim(str.rstrip),
+}
+
 FUNCTIONS = [
-    Function("||", _concat_signature("||"), _concat, order=all_of_them),
-    Function("concat", _concat_signature("concat"), _concat, order=all_of_them),
-    Function("concat_ws", _concat_ws_signature, lambda _, *v: _concat_ws(*v), strict=False),
-    Function("length", _length_signature, lambda _, value: len(value)),
-    Function("substring", _substring_signature, lambda _, *values: _substring(*values)),
-    function("like", BOOLEAN, [STRING, STRING, STRING], _like, optional=1),
+    Function("||", _concat_signature("||"), _concat, order=all_of_them, facts=PLAIN),
+    Function("concat", _concat_signature("concat"), _concat, order=all_of_them, facts=PLAIN),
+    Function(
+        "concat_ws", _concat_ws_signature, lambda _, *v: _concat_ws(*v), strict=False, facts=PLAIN
+    ),
+    Function("length", _length_signature, lambda _, value: len(value), facts=_LENGTH),
+    Function(
+        "substring", _substring_signature, lambda _, *values: _substring(*values), facts=PLAIN
+    ),
+    function("like", BOOLEAN, [STRING, STRING, STRING], _like, optional=1, facts=_accepting(_like)),
     Function(
         "rlike",
         fixed("rlike", BOOLEAN, [STRING, STRING]),
         lambda _, text, pattern: rlike(text, pattern),
         narrowed=_rlike_type,
+        facts=_accepting(rlike),
     ),
-    function("upper", STRING, [STRING], str.upper),
-    function("lower", STRING, [STRING], str.lower),
-    function("left", STRING, [STRING, INT], _left),
-    function("right", STRING, [STRING, INT], _right),
-    function("trim", STRING, [STRING, STRING], _trim(str.strip), optional=1, order=from_right),
-    function("ltrim", STRING, [STRING, STRING], _trim(str.lstrip), optional=1, order=from_right),
-    function("rtrim", STRING, [STRING, STRING], _trim(str.rstrip), optional=1, order=from_right),
-    function("btrim", STRING, [STRING, STRING], _btrim, optional=1),
-    function("replace", STRING, [STRING, STRING, STRING], _replace, optional=1),
-    function("startswith", BOOLEAN, [STRING, STRING], str.startswith),
-    function("endswith", BOOLEAN, [STRING, STRING], str.endswith),
-    function("contains", BOOLEAN, [STRING, STRING], str.__contains__),
+    function("upper", STRING, [STRING], str.upper, facts=PLAIN),
+    function("lower", STRING, [STRING], str.lower, facts=PLAIN),
+    function("left", STRING, [STRING, INT], _left, facts=PLAIN),
+    function("right", STRING, [STRING, INT], _right, facts=PLAIN),
+    *(
+        function(name, STRING, [STRING] * 2, meaning, optional=1, order=from_right, facts=PLAIN)
+        for name, meaning in _TRIMS.items()
+    ),
+    function("btrim", STRING, [STRING, STRING], _btrim, optional=1, facts=PLAIN),
+    function("replace", STRING, [STRING, STRING, STRING], _replace, optional=1, facts=PLAIN),
+    function("startswith", BOOLEAN, [STRING, STRING], str.startswith, facts=PLAIN),
+    function("endswith", BOOLEAN, [STRING, STRING], str.endswith, facts=PLAIN),
+    function("contains", BOOLEAN, [STRING, STRING], str.__contains__, facts=PLAIN),
     function(
         *("position", INT, [STRING, STRING, INT], _position),
         optional=1,
         strict=False,
         order=_start_first,
+        facts=_LENGTH,
     ),
-    function("instr_from", INT, [STRING, STRING, INT, INT], _instr, optional=2),
-    function("lpad", STRING, [STRING, INT, STRING], _lpad, optional=1),
-    function("rpad", STRING, [STRING, INT, STRING], _rpad, optional=1),
-    function("repeat", STRING, [STRING, INT], str.__mul__),
-    function("initcap", STRING, [STRING], _initcap),
-    function("translate", STRING, [STRING, STRING, STRING], _translate),
-    function("split_part", STRING, [STRING, STRING, INT], _split_part),
-    function("ascii", INT, [STRING], _ascii),
-    function("chr", STRING, [BIGINT], _chr),
-    function("md5", STRING, [BINARY], lambda data: hashlib.md5(data).hexdigest()),
-    function("sha2", STRING, [BINARY, INT], _sha2),
-    function("crc32", BIGINT, [BINARY], zlib.crc32),
+    function("instr_from", INT, [STRING, STRING, INT, INT], _instr, optional=2, facts=_INSTR),
+    function("lpad", STRING, [STRING, INT, STRING], _lpad, optional=1, facts=STEADY),
+    function("rpad", STRING, [STRING, INT, STRING], _rpad, optional=1, facts=STEADY),
+    function("repeat", STRING, [STRING, INT], str.__mul__, facts=STEADY),
+    function("initcap", STRING, [STRING], _initcap, facts=PLAIN),
+    function("translate", STRING, [STRING, STRING, STRING], _translate, facts=PLAIN),
+    function(
+        "split_part", STRING, [STRING, STRING, INT], _split_part, facts=_accepting(_split_part)
+    ),
+    function("ascii", INT, [STRING], _ascii, facts=PLAIN),
+    function("chr", STRING, [BIGINT], _chr, facts=PLAIN),
+    function("md5", STRING, [BINARY], lambda data: hashlib.md5(data).hexdigest(), facts=PLAIN),
+    function("sha2", STRING, [BINARY, INT], _sha2, facts=_HASH),
+    function(
+        "crc32", BIGINT, [BINARY], zlib.crc32, facts=replace(PLAIN, range=Range(0, 2**32 - 1))
+    ),
     function("uuid", STRING, [], lambda: str(uuid.uuid4()), deterministic=False),
 ]

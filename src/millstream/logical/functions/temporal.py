@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from millstream.logical.functions.arithmetic import fit
+import pyarrow as pa
+
+from millstream.logical.functions.arithmetic import difference_of, fit, fitting, sum_of
 from millstream.logical.functions.casts import EXACT, cast, cast_error, holds, to_string
 from millstream.logical.functions.civil import civil_from_days, days_from_civil
+from millstream.logical.functions.facts import PLAIN, Argument, Facts, Range, range_of_type
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -75,16 +79,16 @@ def _weekofyear(days: int) -> int:
     return (_dayofyear(thursday) - 1) // 7 + 1
 
 
-_DATE_PARTS: dict[str, Callable[[int], int]] = {
-    "year": _year,
-    "quarter": _quarter,
-    "month": _month,
-    "day": _day,
-    "weekday": _weekday,
-    "dayofweek": _dayofweek,
-    "dayofyear": _dayofyear,
-    "weekofyear": _weekofyear,
-}
+_DATE_PARTS: list[tuple[str, Callable[[int], int], Range | None]] = [
+    ("year", _year, None),
+    ("quarter", _quarter, Range(1, 4)),
+    ("month", _month, Range(1, 12)),
+    ("day", _day, Range(1, 31)),
+    ("weekday", _weekday, Range(0, 6)),
+    ("dayofweek", _dayofweek, Range(1, 7)),
+    ("dayofyear", _dayofyear, Range(1, 366)),
+    ("weekofyear", _weekofyear, Range(1, 53)),
+]
 
 
 # --- parts of a time --------------------------------------------------------------------------
@@ -100,6 +104,13 @@ def _minute(micros: int) -> int:
 
 def _second(micros: int) -> int:
     return micros % _MICROS_PER_MINUTE // MICROS_PER_SECOND
+
+
+_TIME_PARTS: list[tuple[str, Callable[[int], int], Range | None]] = [
+    ("hour", _hour, Range(0, 23)),
+    ("minute", _minute, Range(0, 59)),
+    ("second", _second, Range(0, 59)),
+]
 
 
 def _extract_second(micros: int) -> Decimal:
@@ -185,14 +196,24 @@ def _datediff(end: int, start: int) -> int:
     return result
 
 
-def _from_units(micros_per_unit: int) -> Callable[[int], int]:
+def _from_units(name: str, micros_per_unit: int) -> Function:
     def convert(count: int) -> int:
         micros = count * micros_per_unit
         if not holds(TIMESTAMP, micros):
             raise EvaluationError("timestamp overflow")
         return micros
 
-    return convert
+    facts = Facts(_within_years(micros_per_unit), null_if=any, steady=True)
+    return function(name, TIMESTAMP, [BIGINT], convert, facts=facts)
+
+
+def _within_years(micros_per_unit: int) -> Callable[..., bool]:
+    def total(result: pa.DataType, count: Argument) -> bool:
+        if count.range is None:
+            return False
+        return count.range.times(micros_per_unit).within(range_of_type(TIMESTAMP))
+
+    return total
 
 
 def _timestamp_seconds_signature(given: Types) -> Signature:
@@ -221,24 +242,30 @@ def _today() -> int:
     return _now() // MICROS_PER_DAY
 
 
+_ADDED = Facts(total=fitting(sum_of), null_if=any, range=sum_of, steady=True)
+_SUBTRACTED = Facts(total=fitting(difference_of), null_if=any, range=difference_of, steady=True)
+_TRUNCATED = Facts(total=True, steady=True)  # NULL for a unit that does not exist
+
+
 FUNCTIONS = [
-    *(function(name, INT, [DATE], part) for name, part in _DATE_PARTS.items()),
-    function("hour", INT, [TIMESTAMP], _hour),
-    function("minute", INT, [TIMESTAMP], _minute),
-    function("second", INT, [TIMESTAMP], _second),
-    function("extract_second", decimal_type(8, 6), [TIMESTAMP], _extract_second),
-    function("date_trunc", TIMESTAMP, [STRING, TIMESTAMP], _date_trunc),
-    function("trunc", DATE, [DATE, STRING], _trunc),
-    function("date_add", DATE, [DATE, INT], _date_add),
-    function("date_sub", DATE, [DATE, INT], _date_sub),
-    function("datediff", INT, [DATE, DATE], _datediff),
-    function("to_date", DATE, [DATE], lambda days: days),
-    function("unix_seconds", BIGINT, [TIMESTAMP], lambda micros: micros // MICROS_PER_SECOND),
-    function("unix_millis", BIGINT, [TIMESTAMP], lambda micros: micros // 1000),
-    function("unix_micros", BIGINT, [TIMESTAMP], lambda micros: micros),
-    Function("timestamp_seconds", _timestamp_seconds_signature, _timestamp_seconds),
-    function("timestamp_millis", TIMESTAMP, [BIGINT], _from_units(1000)),
-    function("timestamp_micros", TIMESTAMP, [BIGINT], _from_units(1)),
+    *(function(n, INT, [DATE], f, facts=replace(PLAIN, range=r)) for n, f, r in _DATE_PARTS),
+    *(function(n, INT, [TIMESTAMP], f, facts=replace(PLAIN, range=r)) for n, f, r in _TIME_PARTS),
+    function("extract_second", decimal_type(8, 6), [TIMESTAMP], _extract_second, facts=PLAIN),
+    function("date_trunc", TIMESTAMP, [STRING, TIMESTAMP], _date_trunc, facts=_TRUNCATED),
+    function("trunc", DATE, [DATE, STRING], _trunc, facts=_TRUNCATED),
+    function("date_add", DATE, [DATE, INT], _date_add, facts=_ADDED),
+    function("date_sub", DATE, [DATE, INT], _date_sub, facts=_SUBTRACTED),
+    function("datediff", INT, [DATE, DATE], _datediff, facts=_SUBTRACTED),
+    function("to_date", DATE, [DATE], lambda days: days, facts=PLAIN),
+    function("unix_seconds", BIGINT, [TIMESTAMP], lambda t: t // MICROS_PER_SECOND, facts=PLAIN),
+    function("unix_millis", BIGINT, [TIMESTAMP], lambda micros: micros // 1000, facts=PLAIN),
+    function("unix_micros", BIGINT, [TIMESTAMP], lambda micros: micros, facts=PLAIN),
+    Function(
+        *("timestamp_seconds", _timestamp_seconds_signature, _timestamp_seconds),
+        facts=Facts(_within_years(MICROS_PER_SECOND), steady=True),
+    ),
+    _from_units("timestamp_millis", 1000),
+    _from_units("timestamp_micros", 1),
     function("current_timestamp", TIMESTAMP, [], _now, deterministic=False),
     function("current_date", DATE, [], _today, deterministic=False),
 ]

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from millstream.logical.aggregates import lookup
 from millstream.logical.expressions import AggregateCall, Column, Expression, walk
 from millstream.optimizer.cost.characteristics import (
     INFINITE,
@@ -173,6 +174,11 @@ def _counts(call: Expression) -> bool:
     return isinstance(call, AggregateCall) and call.function == "count" and not call.distinct
 
 
+def _chooses(call: AggregateCall) -> bool:
+    function = lookup(call.function)
+    return function is not None and function.chooses
+
+
 def _columns(
     node: Aggregate, input: Characteristics, live: float
 ) -> dict[tuple[str, str], ColumnFacts]:
@@ -180,7 +186,7 @@ def _columns(
     columns = {key.field.key: facts_of_value(key.expression, input) for key in node.keys}
     for named in node.aggregates:
         call, width = named.expression, width_of(named.expression.type)
-        if isinstance(call, AggregateCall) and call.function in ("min", "max", "first", "last"):
+        if isinstance(call, AggregateCall) and _chooses(call):
             columns[named.field.key] = replace(
                 facts_of_value(call.arguments[0], input), width=width
             )

@@ -26,7 +26,7 @@ from millstream.logical.expressions import (
     conjuncts,
     walk,
 )
-from millstream.logical.failing import can_fail
+from millstream.logical.known import can_fail
 from millstream.logical.plan import (
     CountWindow,
     Filter,

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from millstream.logical import functions
-from millstream.logical.evaluate import evaluator, is_deterministic
+from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import Call, Cast, Expression, Literal, operands, rewrite
-from millstream.logical.failing import can_fail
-from millstream.logical.functions import EvaluationError
+from millstream.logical.known import can_fail, constant
 from millstream.logical.plan import Plan, expressions, map_expressions
 from millstream.model.masking import Secret
 from millstream.optimizer.facts.sharing import Consumers
@@ -60,10 +59,8 @@ def _value(part: Call | Cast) -> Expression:
         return part
     if any(isinstance(o, Literal) and isinstance(o.value, Secret) for o in operands(part)):
         return part  # what is computed from a secret would be shown
-    try:
-        return Literal(evaluator(part, (), {})(()), part.type)
-    except EvaluationError:
-        return part
+    value = constant(part)
+    return part if value is ... else Literal(value, part.type)
 
 
 def _is_null_for_sure(part: Call) -> bool:

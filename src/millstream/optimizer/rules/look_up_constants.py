@@ -14,7 +14,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millstream.logical.analysis import lives_one_instant
-from millstream.logical.plan import Join, JoinKind, Lifetime, Plan, Source, TimeWindow
+from millstream.logical.plan import (
+    NODE_TYPES,
+    Join,
+    JoinKind,
+    Lifetime,
+    Plan,
+    Source,
+    TimeWindow,
+)
 from millstream.optimizer.facts.sharing import Consumers
 from millstream.optimizer.rewriting import rewritten
 
@@ -41,7 +49,8 @@ def _is_constant(plan: Plan) -> bool:
     """Whether every snapshot is the same."""
     if isinstance(plan, Source):
         return plan.lifetime is Lifetime.ALWAYS
-    return bool(plan.inputs) and all(map(_is_constant, plan.inputs))
+    known = type(plan) in NODE_TYPES.values()
+    return known and all(map(_is_constant, plan.inputs))
 
 
 def _is_plain(plan: Plan) -> bool:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections import Counter
 
 from millstream.logical.expressions import Column, Expression, Literal, walk
-from millstream.logical.failing import can_fail
+from millstream.logical.failing import rows_can_fail
+from millstream.logical.known import can_fail
 from millstream.logical.plan import Map, Named, Plan
-from millstream.optimizer.facts.reading import Key, rows_can_fail, substituted
+from millstream.optimizer.facts.reading import Key, substituted
 from millstream.optimizer.facts.sharing import Consumers
 from millstream.optimizer.rewriting import as_they_are, rewritten
 

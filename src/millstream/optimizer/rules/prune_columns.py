@@ -20,7 +20,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from millstream.logical.failing import can_fail
+from millstream.logical.failing import aggregate_can_fail, evaluated, rows_can_fail
+from millstream.logical.known import can_fail
 from millstream.logical.plan import (
     Aggregate,
     CountWindow,
@@ -39,14 +40,7 @@ from millstream.logical.plan import (
     TopN,
     Union,
 )
-from millstream.optimizer.facts.reading import (
-    Key,
-    aggregate_can_fail,
-    columns_of,
-    evaluated,
-    keys_of,
-    rows_can_fail,
-)
+from millstream.optimizer.facts.reading import Key, columns_of, keys_of
 from millstream.optimizer.facts.sharing import Consumers, in_order, with_inputs
 from millstream.optimizer.rewriting import selected
 

@@ -24,6 +24,8 @@ from dataclasses import replace
 
 from millstream.logical.analysis import lives_one_instant
 from millstream.logical.expressions import TRUE, Column, Expression, Literal, conjunction, conjuncts
+from millstream.logical.failing import aggregate_can_fail, rows_can_fail
+from millstream.logical.known import tells_equals_apart
 from millstream.logical.plan import (
     Aggregate,
     Distinct,
@@ -43,16 +45,7 @@ from millstream.logical.plan import (
     TopN,
     is_unbounded,
 )
-from millstream.optimizer.facts.reading import (
-    Key,
-    aggregate_can_fail,
-    columns_of,
-    keys_of,
-    movable,
-    rows_can_fail,
-    substituted,
-    tells_equals_apart,
-)
+from millstream.optimizer.facts.reading import Key, columns_of, keys_of, movable, substituted
 from millstream.optimizer.facts.sharing import Consumers, with_inputs
 from millstream.optimizer.rewriting import filtered
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from millstream.logical.aggregates import lookup
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall
 from millstream.model.types import DOUBLE
@@ -22,8 +23,6 @@ from millstream.physical.accumulators.sums import ExactSum
 from millstream.physical.accumulators.user import Incremental, Recomputed
 from millstream.physical.accumulators.words import Layout, has_word, may_be_absent
 
-_SAME_IF_DISTINCT = ("min", "max", "min_by", "max_by", "bool_and", "bool_or", "first")
-
 
 def accumulator(
     call: AggregateCall, user: Mapping[str, UserAggregate], *, fifo: bool
@@ -33,7 +32,9 @@ def accumulator(
     if call.function in user:
         aggregate = user[call.function]
         return (Recomputed if aggregate.remove is None else Incremental)(call, aggregate)
-    if call.distinct and call.function not in _SAME_IF_DISTINCT:
+    function = lookup(call.function)
+    assert function is not None, f"the binder knows {call.function}"
+    if call.distinct and not function.ignores_duplicates:
         return _distinct(call) or General(call)
     special = _over_words(call, fifo)
     if special is not None:

@@ -21,6 +21,7 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.functions import Signature
+from millstream.logical.known import Known
 from millstream.logical.plan import Schema
 from millstream.model.elements import Row
 from millstream.model.types import BOOLEAN, DOUBLE, STRING
@@ -180,7 +181,7 @@ class _Compiler:
                 return ColumnNode(self._positions[key], type)
             case Literal(value=value, type=type):
                 return Constant(value, type)
-            case Cast() | Call() if self._is_constant(expression):
+            case Cast() | Call() if Known(expression).is_constant:
                 return self._folded(expression)
             case Cast(operand=operand, type=target, attempt=attempt):
                 return self._cast(self.node(operand), target, attempt)
@@ -191,13 +192,6 @@ class _Compiler:
                 return self._call(expression)
             case AggregateCall() | OuterColumn():
                 raise AssertionError(f"{expression} has no value on a row")
-
-    def _is_constant(self, expression: Expression) -> bool:
-        """Whether it is the same for all rows, and calls none of the user's code."""
-        return is_deterministic(expression) and not any(
-            isinstance(part, Column) or (isinstance(part, Call) and part.function in self._user)
-            for part in walk(expression)
-        )
 
     def _folded(self, expression: Expression) -> Node:
         try:

@@ -15,15 +15,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, operands
+from millstream.logical.failing import aggregate_can_fail
+from millstream.logical.functions.cast_facts import has_zeros
 from millstream.logical.plan import Aggregate, Join, JoinKind, Map, Named, Plan
 from millstream.logical.uniqueness import unique_columns
-from millstream.optimizer.facts.reading import (
-    Key,
-    aggregate_can_fail,
-    columns_of,
-    has_zeros,
-    keys_of,
-)
+from millstream.optimizer.facts.reading import Key, columns_of, keys_of
 
 Pairs = list[tuple[Column, Column]]
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from millstream.logical.failing import evaluated, rows_can_fail
+from millstream.logical.known import tells_equals_apart
 from millstream.logical.plan import Distinct, Join, JoinKind, Map, Plan
-from millstream.optimizer.facts.reading import evaluated, rows_can_fail, tells_equals_apart
 
 
 def distinct_below_join(node: Plan) -> Iterator[Plan]:

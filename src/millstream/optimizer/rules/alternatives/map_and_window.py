@@ -14,14 +14,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from millstream.logical.expressions import Column, Expression
+from millstream.logical.failing import evaluated, rows_can_fail
 from millstream.logical.plan import CountWindow, Map, PartitionedWindow, Plan, TimeWindow
-from millstream.optimizer.facts.reading import (
-    Key,
-    columns_of,
-    evaluated,
-    rows_can_fail,
-    substituted,
-)
+from millstream.optimizer.facts.reading import Key, columns_of, substituted
 
 
 def map_below_window(node: Plan) -> Iterator[Plan]:

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from millstream.logical.expressions import conjuncts
+from millstream.logical.failing import rows_can_fail
 from millstream.logical.plan import Join, JoinKind, Plan
-from millstream.optimizer.facts.reading import columns_of, keys_of, rows_can_fail
+from millstream.optimizer.facts.reading import columns_of, keys_of
 
 _CHOOSES = (JoinKind.SEMI, JoinKind.ANTI)
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from millstream.logical.expressions import conjunction, conjuncts
+from millstream.logical.failing import rows_can_fail
 from millstream.logical.plan import Join, JoinKind, Map, Plan
-from millstream.optimizer.facts.reading import columns_of, keys_of, rows_can_fail
+from millstream.optimizer.facts.reading import columns_of, keys_of
 from millstream.optimizer.rewriting import as_they_are
 
 

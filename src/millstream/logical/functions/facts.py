@@ -1,0 +1,101 @@
+"""What a function promises about its values, declared where the function is.
+
+A function that promises nothing may fail, be NULL, have any value of its type, and tell 0.0 from
+-0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from millstream.model.types import BIGINT, DATE, INT, INTERVAL, TIMESTAMP, stored_range
+
+
+class Range(NamedTuple):
+    """From the least to the most, both included."""
+
+    least: int
+    most: int
+
+    def within(self, other: Range) -> bool:
+        return other.least <= self.least and self.most <= other.most
+
+    def times(self, factor: int) -> Range:
+        return Range(self.least * factor, self.most * factor)
+
+    def over(self, divisor: int) -> Range:
+        return Range(self.least // divisor, self.most // divisor)
+
+
+def has_range(type: pa.DataType) -> bool:
+    """Whether the values are integers, or counts of days or microseconds."""
+    return type in (INT, BIGINT, DATE, TIMESTAMP, INTERVAL)
+
+
+def range_of_type(type: pa.DataType) -> Range:
+    return Range(*stored_range(type))
+
+
+def hull(*ranges: Range | None) -> Range | None:
+    """The smallest range that contains all of them."""
+    known = [each for each in ranges if each is not None]
+    if len(known) < len(ranges):
+        return None
+    return Range(min(each.least for each in known), max(each.most for each in known))
+
+
+class Argument(Protocol):
+    """What is known about an argument of a call."""
+
+    @property
+    def type(self) -> pa.DataType: ...
+
+    @property
+    def range(self) -> Range | None:
+        """Where its values lie, if they are integers."""
+
+    @property
+    def value(self) -> object:
+        """That of a constant; `...` for others."""
+
+
+NullIf = Callable[[Iterable[bool]], bool]
+
+
+def unknown(nulls: Iterable[bool]) -> bool:
+    return True
+
+
+def never(nulls: Iterable[bool]) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What holds for all values of the arguments."""
+
+    #: It never fails: always, or where `total(result type, *arguments)` says so.
+    total: bool | Callable[..., bool] = False
+    #: The result is NULL only if `any` argument is, only if `all` are, or `never`.
+    null_if: NullIf = unknown
+    #: Results that are integers lie in this range, or in `range(*ranges of the arguments)`.
+    range: Range | Callable[..., Range | None] | None = None
+    #: Equal arguments give equal results: it does not tell 0.0 from -0.0.
+    steady: bool = False
+
+    def is_total(self, result: pa.DataType, arguments: Iterable[Argument]) -> bool:
+        return self.total if isinstance(self.total, bool) else self.total(result, *arguments)
+
+    def range_of(self, ranges: Iterable[Range | None]) -> Range | None:
+        return self.range(*ranges) if callable(self.range) else self.range
+
+
+LENGTH = Range(0, 2**31 - 1)  # of texts and arrays
+
+NOTHING = Facts()
+STEADY = Facts(null_if=any, steady=True)
+PLAIN = Facts(total=True, null_if=any, steady=True)
