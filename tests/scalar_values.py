@@ -99,7 +99,7 @@ def _double(random: random.Random) -> float:
     return random.choice([*hard, *fresh, wide, wide, wide])
 
 
-def _decimal(random: random.Random, type: pa.DataType) -> Decimal:
+def decimal_of(random: random.Random, type: pa.DataType) -> Decimal:
     most = 10**type.precision - 1
     one = 10**type.scale
     digits = random.randrange(1, type.precision + 1)
@@ -175,7 +175,7 @@ def value_of(random: random.Random, kind: str) -> Any:
             return tuple(value_of(random, "s") for _ in range(random.randrange(4)))
         case "p":
             return value_of(random, "i"), value_of(random, "s")
-    return _decimal(random, TYPES[kind])
+    return decimal_of(random, TYPES[kind])
 
 
 COLUMNS = {f"{kind}{number}": kind for kind in TYPES for number in (1, 2)}
