@@ -107,8 +107,11 @@ def _decimal(unscaled: int, scale: int) -> Any:
 
 
 @st.composite
-def scripts(draw: st.DrawFn, call: AggregateCall, *, fifo: bool) -> Script:
-    """Rows come and go; where `fifo`, in the same order in every group."""
+def scripts(
+    draw: st.DrawFn, call: AggregateCall, *, fifo: bool = False, lasting: bool = False
+) -> Script:
+    """Rows come and go; where `fifo`, in the same order in every group; where `lasting`, none
+    goes."""
     script = Script()
     live: list[list[tuple[Item, int]]] = [[] for _ in range(GROUPS)]
     items = _items(call)
@@ -119,7 +122,8 @@ def scripts(draw: st.DrawFn, call: AggregateCall, *, fifo: bool) -> Script:
             for _ in range(draw(st.integers(0, 3)))
         ]
         goings = []
-        for _ in range(draw(st.integers(0, min(3, len(live[group]))))):
+        most = 0 if lasting else min(3, len(live[group]))
+        for _ in range(draw(st.integers(0, most))):
             place = 0 if fifo else draw(st.integers(0, len(live[group]) - 1))
             item, weight = live[group].pop(place)
             goings.append(Event(group, item, -weight))
@@ -181,8 +185,10 @@ def expected(call: AggregateCall, items: list[Item], user: Mapping[str, UserAggr
 class Run:
     """An accumulator that is driven by a script; groups are renumbered now and then."""
 
-    def __init__(self, call: AggregateCall, user: Mapping[str, UserAggregate], fifo: bool) -> None:
-        self.call, self.user, self.fifo = call, user, fifo
+    def __init__(
+        self, call: AggregateCall, user: Mapping[str, UserAggregate], fifo: bool, lasting: bool
+    ) -> None:
+        self.call, self.user, self.fifo, self.lasting = call, user, fifo, lasting
         self.capacity = GROUPS
         self.number = list(range(GROUPS))  # of each group
         self.ahead: list[list[np.ndarray]] = []  # the words of events that still come
@@ -190,7 +196,7 @@ class Run:
         self.accumulator.grow(self.capacity)
 
     def _fresh(self) -> Accumulator:
-        return accumulator(self.call, self.user, fifo=self.fifo)
+        return accumulator(self.call, self.user, fifo=self.fifo, lasting=self.lasting)
 
     def upheave(self, kind: str, seed: int) -> None:
         match kind:
@@ -236,11 +242,12 @@ def check(
     script: Script,
     *,
     fifo: bool = False,
+    lasting: bool = False,
     user: Mapping[str, UserAggregate] | None = None,
 ) -> None:
     """Require that an accumulator gives what the definition says, after every segment."""
     user = user or {}
-    run = Run(call, user, fifo)
+    run = Run(call, user, fifo, lasting)
     events = [event for segment in script.segments for event in segment]
     words = run.encode(events)
     live: list[list[Item]] = [[] for _ in range(GROUPS)]

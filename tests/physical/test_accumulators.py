@@ -98,3 +98,14 @@ FIFO = [call for call in CALLS if call.function in ("min", "max", "sum", "count"
 @given(data=st.data())
 def test_rows_that_go_as_they_came(call: AggregateCall, data: st.DataObject) -> None:
     check(call, data.draw(scripts(call, fifo=True)), fifo=True)
+
+
+LASTING = [call for call in CALLS if call.function in ("min", "max", "min_by", "max_by", "first")]
+LASTING += [call for call in CALLS if call.function == "last"]
+
+
+@pytest.mark.parametrize("call", LASTING, ids=label)
+@EXAMPLES
+@given(data=st.data())
+def test_rows_that_never_go(call: AggregateCall, data: st.DataObject) -> None:
+    check(call, data.draw(scripts(call, lasting=True)), lasting=True)

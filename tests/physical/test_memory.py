@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
+from millstream.logical.aggregates import lookup, names
 from millstream.optimizer.choice import choose
 from millstream.optimizer.multi_way import multi_way
 from millstream.physical.batch import Batch
@@ -42,6 +43,28 @@ def test_memory_does_not_grow(text: str) -> None:
     for name in "srq":
         session.sql(f"CREATE STREAM {name} (k INT, x STRING, t BIGINT) SOURCE f() ORDERED BY t")
     sizes = sizes_of(multi_way(choose(session.sql(text).plan)))
+    assert max(sizes[20:]) <= 1.25 * max(sizes[8:20])
+
+
+CONSTANT = {
+    **{name: f"{name}(x)" for name in ("count", "min", "max", "first", "last")},
+    **{name: f"{name}(t)" for name in ("sum", "avg", "var_samp", "var_pop")},
+    **{name: f"{name}(t)" for name in ("stddev_samp", "stddev_pop")},
+    **{name: f"{name}(k > 3)" for name in ("count_if", "bool_and", "bool_or")},
+    **{name: f"{name}(x, t)" for name in ("min_by", "max_by")},
+}
+
+
+def test_aggregates_of_constant_state_are_all_there() -> None:
+    assert CONSTANT.keys() == {n for n in names() if lookup(n).constant_state}  # type: ignore[union-attr]
+
+
+@pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
+@pytest.mark.parametrize("call", [*CONSTANT.values(), "max(t)", "min(DISTINCT t)"])
+def test_aggregates_of_constant_state_keep_no_rows(call: str) -> None:
+    session = ms.Session()
+    session.sql("CREATE STREAM s (k INT, x STRING, t BIGINT) SOURCE f() ORDERED BY t")
+    sizes = sizes_of(choose(session.sql(f"SELECT {call} FROM s WINDOW(UNBOUNDED)").plan))
     assert max(sizes[20:]) <= 1.25 * max(sizes[8:20])
 
 

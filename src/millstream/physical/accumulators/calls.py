@@ -20,7 +20,9 @@ from millstream.physical.state.last_rows import LastRows
 class Calls:
     """The aggregates of an operator, each with the words of an event that belong to it."""
 
-    def __init__(self, calls: Sequence[Expression], context: Context, fifo: bool) -> None:
+    def __init__(
+        self, calls: Sequence[Expression], context: Context, fifo: bool, lasting: bool
+    ) -> None:
         self._accumulators: list[Accumulator] = []
         self._filters: list[int | None] = []
         self._arguments: list[slice] = []
@@ -30,7 +32,8 @@ class Calls:
         self.words = 0
         for call in calls:
             assert isinstance(call, AggregateCall)
-            self._take(call, accumulator(call, context.aggregates, fifo=fifo))
+            made = accumulator(call, context.aggregates, fifo=fifo, lasting=lasting)
+            self._take(call, made)
 
     def _take(self, call: AggregateCall, made: Accumulator) -> None:
         self._filters.append(None if call.filter is None else len(self.expressions))

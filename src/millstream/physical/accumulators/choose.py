@@ -25,10 +25,10 @@ from millstream.physical.accumulators.words import Layout, has_word, may_be_abse
 
 
 def accumulator(
-    call: AggregateCall, user: Mapping[str, UserAggregate], *, fifo: bool
+    call: AggregateCall, user: Mapping[str, UserAggregate], *, fifo: bool, lasting: bool = False
 ) -> Accumulator:
     """An accumulator for an aggregate; `fifo` if the rows of every group are known to go in the
-    order in which they came."""
+    order in which they came, `lasting` if none ever goes."""
     if call.function in user:
         aggregate = user[call.function]
         return (Recomputed if aggregate.remove is None else Incremental)(call, aggregate)
@@ -36,13 +36,15 @@ def accumulator(
     assert function is not None, f"the binder knows {call.function}"
     if call.distinct and not function.ignores_duplicates:
         return _distinct(call) or General(call)
-    special = _over_words(call, fifo)
+    special = _over_words(call, fifo, lasting)
     if special is not None:
         return special
-    return Chosen(call) if is_chosen(call) else General(call)
+    return Chosen(call, lasting=lasting) if is_chosen(call) else General(call)
 
 
-def _over_words(call: AggregateCall, fifo: bool) -> Accumulator | None:
+def _over_words(
+    call: AggregateCall, fifo: bool = False, lasting: bool = False
+) -> Accumulator | None:
     """An accumulator of words for an aggregate over all rows, if there is one."""
     match call.function:
         case "count":
@@ -58,7 +60,7 @@ def _over_words(call: AggregateCall, fifo: bool) -> Accumulator | None:
         case "var_samp" | "var_pop" | "stddev_samp" | "stddev_pop":
             return Moment(call.function)
         case "min" | "max" if has_word(call.type):
-            return Extreme(call, fifo=fifo)
+            return Extreme(call, fifo=fifo, lasting=lasting)
         case "median" | "quantile" if (share := share_of(call)) is not None:
             return Quantile(share)
     return None
@@ -68,7 +70,7 @@ def _distinct(call: AggregateCall) -> Accumulator | None:
     """A set in front of the same aggregate over all rows, where that has an accumulator."""
     if call.function == "count" and not (len(call.arguments) == 1 and has_word(_first(call))):
         return DistinctRows(call)
-    inner = _over_words(replace(call, distinct=False), fifo=False)
+    inner = _over_words(replace(call, distinct=False))
     if inner is None or not has_word(_first(call)):
         return None
     if call.function == "count":

@@ -1,5 +1,5 @@
-"""MIN and MAX of types whose values are words: a monotone queue where rows go in the order in
-which they came, and else sorted groups."""
+"""MIN and MAX of types whose values are words: one value where no row ever goes, a monotone queue
+where rows go in the order in which they came, and else sorted groups."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from millstream.logical.expressions import AggregateCall
 from millstream.physical.accumulators.accumulator import Accumulator, Answer
+from millstream.physical.accumulators.best import Best
 from millstream.physical.accumulators.queues import Queues
 from millstream.physical.accumulators.sorted_groups import SortedGroups
 from millstream.physical.accumulators.words import Layout, from_words, may_be_absent, missing
@@ -18,10 +19,11 @@ from millstream.physical.batch import Ints, Mask, State
 class Extreme(Accumulator):
     """MIN or MAX; words order as the values do."""
 
-    def __init__(self, call: AggregateCall, *, fifo: bool) -> None:
+    def __init__(self, call: AggregateCall, *, fifo: bool, lasting: bool) -> None:
         self._greatest = call.function == "max"
         self._layout = Layout(call.type, may_be_absent(call))
-        self._values: Queues | SortedGroups = Queues() if fifo else SortedGroups()
+        self._values: Best | Queues | SortedGroups
+        self._values = Best() if lasting else Queues() if fifo else SortedGroups()
         self.width = self._layout.width
 
     def encode(

@@ -52,6 +52,10 @@ class Bag:
         if not before:
             insort(self.sorted, entry)
 
+    def keep(self, entry: tuple[Any, int]) -> None:
+        """Drop all others."""
+        self.sorted, self.counts = [entry], {entry[1]: self.counts[entry[1]]}
+
 
 class BagAccumulator(Accumulator):
     """What goes over bags shares: an event carries the code of its row, which has the columns of
@@ -171,10 +175,12 @@ class BagAccumulator(Accumulator):
 
 
 class Chosen(BagAccumulator):
-    """The first argument of the first or the last row of an order."""
+    """The first argument of the first or the last row of an order. Where no row ever goes, the
+    others are dropped: they can never be chosen."""
 
-    def __init__(self, call: AggregateCall) -> None:
+    def __init__(self, call: AggregateCall, *, lasting: bool) -> None:
         super().__init__(call)
+        self._lasting = lasting
         self._place = _PLACES[call.function]
 
     def _key(self, row: Row) -> Any:
@@ -184,7 +190,10 @@ class Chosen(BagAccumulator):
         return () if self._call.function in ("first", "last") else arguments[-1:]
 
     def _value(self, group: int, bag: Bag) -> object:
-        return self._row(bag.sorted[self._place][1])[0]
+        entry = bag.sorted[self._place]
+        if self._lasting:
+            bag.keep(entry)
+        return self._row(entry[1])[0]
 
 
 class General(BagAccumulator):

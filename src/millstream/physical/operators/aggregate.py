@@ -81,6 +81,11 @@ class Aggregate(PhysicalPlan):
         """Whether rows go in the order in which they come."""
         return self.last is not None or self.input.pattern is Pattern.WEAKEST
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether no row ever goes."""
+        return self.last is None and self.input.pattern is Pattern.MONOTONIC
+
     def open(self, context: Context) -> Operator:
         return AggregateOperator(self, context)
 
@@ -90,7 +95,7 @@ class AggregateOperator(Operator):
         self._node = node
         self._context = context
         calls = [named.expression for named in node.aggregates]
-        self._calls = Calls(calls, context, fifo=node.is_fifo)
+        self._calls = Calls(calls, context, fifo=node.is_fifo, lasting=node.is_lasting)
         keys = [key.expression for key in node.keys]
         order = () if node.last is None else node.last.order
         self._ordering = slice(len(keys) + len(self._calls.expressions), None)
