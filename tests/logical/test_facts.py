@@ -37,7 +37,7 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.failing import aggregate_can_fail, rows_can_fail
 from millstream.logical.functions import EvaluationError, Function, SignatureError, registry
-from millstream.logical.functions.facts import range_of_type
+from millstream.logical.functions.ranges import range_of_type
 from millstream.logical.known import Known
 from millstream.logical.plan import (
     NODE_TYPES,

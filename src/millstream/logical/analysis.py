@@ -40,6 +40,7 @@ from millstream.logical.plan import (
     TimeWindow,
     TopN,
     Union,
+    is_known,
     is_unbounded,
 )
 
@@ -184,14 +185,7 @@ def _keeps(node: Plan) -> str | None:
                     return f"{call.function.upper()}(DISTINCT …)"
                 if function is None or not function.constant_state:
                     return call.function.upper()
-            return None
-        case Source() | Filter() | Map() | Union() | Granularity():
-            return None
-        case TimeWindow() | CountWindow() | PartitionedWindow():
-            return None
-        case Istream() | Dstream() | Rstream():
-            return None
-    return f"the operator {type(node).__name__}"
+    return None if is_known(node) else f"the operator {type(node).__name__}"
 
 
 def _held_for_ever(plan: Plan) -> Source | None:
@@ -223,8 +217,6 @@ def _held_for_ever(plan: Plan) -> Source | None:
                     return right
                 case JoinKind.FULL:
                     return left or right
-        case Source() | TimeWindow() | CountWindow() | PartitionedWindow():
-            return None
-        case Aggregate() | TopN() | Istream() | Dstream():
-            return None
+    if is_known(plan):
+        return None
     return next(filter(None, map(_held_for_ever, plan.inputs)), None)

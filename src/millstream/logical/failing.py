@@ -9,7 +9,7 @@ from __future__ import annotations
 from millstream.logical import aggregates
 from millstream.logical.expressions import AggregateCall, Expression, operands
 from millstream.logical.known import Known, can_fail
-from millstream.logical.plan import NODE_TYPES, Plan, own_expressions
+from millstream.logical.plan import Plan, is_known, own_expressions
 
 
 def evaluated(plan: Plan) -> tuple[Expression, ...]:
@@ -24,8 +24,7 @@ def evaluated(plan: Plan) -> tuple[Expression, ...]:
 def rows_can_fail(plan: Plan) -> bool:
     """Whether some row, or pair of rows, may make the operator fail. One that does not belong to
     the algebra may do so whatever it computes."""
-    foreign = type(plan) not in NODE_TYPES.values()
-    return foreign or any(map(can_fail, evaluated(plan)))
+    return not is_known(plan) or any(map(can_fail, evaluated(plan)))
 
 
 def aggregate_can_fail(call: Expression) -> bool:

@@ -23,7 +23,8 @@ from millstream.logical.expressions import (
     operands,
 )
 from millstream.logical.functions import EvaluationError, Function, cast_facts
-from millstream.logical.functions.facts import NOTHING, Facts, Range, has_range, range_of_type
+from millstream.logical.functions.facts import NOTHING, Facts
+from millstream.logical.functions.ranges import Range, has_range, range_of_type
 
 
 class Known:

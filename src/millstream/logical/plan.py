@@ -414,6 +414,11 @@ NODE_TYPES: dict[str, type[Plan]] = {
 }  # fmt: skip
 
 
+def is_known(plan: Plan) -> bool:
+    """Whether it is an operator of this algebra: of others nothing can be said."""
+    return type(plan) in NODE_TYPES.values()
+
+
 def sources_of(plan: Plan) -> list[str]:
     """The names of the streams and tables that a plan reads."""
     return sorted({node.stream for node in plan.walk() if isinstance(node, Source)})

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from millstream.logical.expressions import Call, Literal
-from millstream.logical.functions.facts import Range
+from millstream.logical.functions.ranges import Range
 from millstream.logical.known import Known
 from millstream.model.types import (
     REAL,

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import EXACT, fit_decimal, holds, to_string
-from millstream.logical.functions.facts import Argument, Facts, Range, range_of_type
+from millstream.logical.functions.facts import Argument, Facts
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -27,6 +27,17 @@ from millstream.logical.functions.function import (
     from_left,
     from_right,
     operand_error,
+)
+from millstream.logical.functions.ranges import (
+    Range,
+    RangeOf,
+    difference_of,
+    negative_of,
+    product_of,
+    quotient_of,
+    range_of_type,
+    remainder_of,
+    sum_of,
 )
 from millstream.model import types
 from millstream.model.types import (
@@ -286,57 +297,6 @@ def _negate(signature: Signature, value: Any) -> Any:
 
 # --- facts ------------------------------------------------------------------------------------
 
-RangeOf = Callable[..., Range | None]
-
-
-def of_integers(compute: Callable[..., Range]) -> RangeOf:
-    """Where exact results lie, if all arguments are integers."""
-
-    def result(*ranges: Range | None) -> Range | None:
-        return None if None in ranges else compute(*ranges)
-
-    return result
-
-
-@of_integers
-def sum_of(a: Range, b: Range) -> Range:
-    return Range(a.least + b.least, a.most + b.most)
-
-
-@of_integers
-def difference_of(a: Range, b: Range) -> Range:
-    return Range(a.least - b.most, a.most - b.least)
-
-
-@of_integers
-def size_of(a: Range) -> Range:
-    return Range(0, max(abs(a.least), abs(a.most)))
-
-
-@of_integers
-def _product_of(a: Range, b: Range) -> Range:
-    products = [x * y for x in a for y in b]
-    return Range(min(products), max(products))
-
-
-@of_integers
-def _remainder_of(a: Range, b: Range) -> Range:
-    most = max(abs(b.least), abs(b.most), 1) - 1
-    return Range(max(-most, min(a.least, 0)), min(most, max(a.most, 0)))
-
-
-@of_integers
-def _quotient_of(a: Range, b: Range) -> Range:
-    if b.least > 0:
-        return Range(min(a.least, 0), max(a.most, 0))
-    size = max(abs(a.least), abs(a.most))
-    return Range(-size, size)
-
-
-@of_integers
-def _negative_of(a: Range) -> Range:
-    return Range(-a.most, -a.least)
-
 
 def fitting(exact: RangeOf, digits: str = "") -> Callable[..., bool]:
     """Whether the result, `digits` of decimals, always fits its type."""
@@ -376,10 +336,10 @@ def _no_range(*ranges: Range | None) -> None:
 _RANGES: dict[str, RangeOf] = {
     "+": sum_of,
     "-": difference_of,
-    "*": _product_of,
+    "*": product_of,
     "/": _no_range,
-    "%": _remainder_of,
-    "div": _quotient_of,
+    "%": remainder_of,
+    "div": quotient_of,
 }
 
 
@@ -421,6 +381,6 @@ FUNCTIONS = [
     ),
     Function(
         *("negate", _negate_signature, _negate),
-        facts=Facts(fitting(_negative_of), null_if=any, range=_negative_of, steady=True),
+        facts=Facts(fitting(negative_of), null_if=any, range=negative_of, steady=True),
     ),
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from millstream.logical.functions.facts import Argument, Range, has_range, range_of_type
+from millstream.logical.functions.facts import Argument
+from millstream.logical.functions.ranges import Range, has_range, range_of_type
 from millstream.model.types import (
     BINARY,
     BOOLEAN,

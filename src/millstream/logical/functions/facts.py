@@ -8,44 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
-from millstream.model.types import BIGINT, DATE, INT, INTERVAL, TIMESTAMP, stored_range
-
-
-class Range(NamedTuple):
-    """From the least to the most, both included."""
-
-    least: int
-    most: int
-
-    def within(self, other: Range) -> bool:
-        return other.least <= self.least and self.most <= other.most
-
-    def times(self, factor: int) -> Range:
-        return Range(self.least * factor, self.most * factor)
-
-    def over(self, divisor: int) -> Range:
-        return Range(self.least // divisor, self.most // divisor)
-
-
-def has_range(type: pa.DataType) -> bool:
-    """Whether the values are integers, or counts of days or microseconds."""
-    return type in (INT, BIGINT, DATE, TIMESTAMP, INTERVAL)
-
-
-def range_of_type(type: pa.DataType) -> Range:
-    return Range(*stored_range(type))
-
-
-def hull(*ranges: Range | None) -> Range | None:
-    """The smallest range that contains all of them."""
-    known = [each for each in ranges if each is not None]
-    if len(known) < len(ranges):
-        return None
-    return Range(min(each.least for each in known), max(each.most for each in known))
+from millstream.logical.functions.ranges import Range, RangeOf
 
 
 class Argument(Protocol):
@@ -83,7 +50,7 @@ class Facts:
     #: The result is NULL only if `any` argument is, only if `all` are, or `never`.
     null_if: NullIf = unknown
     #: Results that are integers lie in this range, or in `range(*ranges of the arguments)`.
-    range: Range | Callable[..., Range | None] | None = None
+    range: Range | RangeOf | None = None
     #: Equal arguments give equal results: it does not tell 0.0 from -0.0.
     steady: bool = False
 
@@ -94,8 +61,9 @@ class Facts:
         return self.range(*ranges) if callable(self.range) else self.range
 
 
-LENGTH = Range(0, 2**31 - 1)  # of texts and arrays
-
 NOTHING = Facts()
 STEADY = Facts(null_if=any, steady=True)
 PLAIN = Facts(total=True, null_if=any, steady=True)
+NEVER_NULL = Facts(total=True, null_if=never, steady=True)
+MAYBE_NULL = Facts(total=True, steady=True)
+LENGTH = Facts(total=True, null_if=any, range=Range(0, 2**31 - 1), steady=True)

@@ -13,14 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import cast
-from millstream.logical.functions.facts import (
-    PLAIN,
-    Argument,
-    Facts,
-    Range,
-    hull,
-    never,
-)
+from millstream.logical.functions.facts import MAYBE_NULL, NEVER_NULL, PLAIN, Argument, Facts
 from millstream.logical.functions.function import (
     Function,
     Resolve,
@@ -32,6 +25,7 @@ from millstream.logical.functions.function import (
     from_left,
     function,
 )
+from millstream.logical.functions.ranges import Range, hull
 from millstream.model.types import BOOLEAN
 from millstream.model.values import order_key
 
@@ -204,10 +198,8 @@ def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
-_CHOICE = Facts(total=True, steady=True)
 _CASE = Facts(total=True, range=_range_of_case, steady=True)
 _ONE_OF_ALL = Facts(total=True, null_if=all, range=hull, steady=True)
-_NEVER_NULL = Facts(total=True, null_if=never, steady=True)
 
 
 def _lazy(name: str, signature: Resolve, evaluate: Callable[..., Any], facts: Facts) -> Function:
@@ -220,15 +212,15 @@ def _eager(name: str, signature: Resolve, evaluate: Callable[..., Any], facts: F
 
 FUNCTIONS = [
     *(_comparison(name, compare) for name, compare in _COMPARISONS.items()),
-    _eager("<=>", _same_types("<=>", 2, 2, BOOLEAN), _same, _NEVER_NULL),
-    _eager("is null", _is_null_signature, _is_null, _NEVER_NULL),
+    _eager("<=>", _same_types("<=>", 2, 2, BOOLEAN), _same, NEVER_NULL),
+    _eager("is null", _is_null_signature, _is_null, NEVER_NULL),
     _lazy("in", _same_types("in", 2, None, BOOLEAN), _in, PLAIN),
     _connective("and", decisive=False),
     _connective("or", decisive=True),
     function("not", BOOLEAN, [BOOLEAN], operator.not_, facts=PLAIN),
     _lazy("case", _case_signature, _case, _CASE),
     _lazy("if", _if_signature, _case, _CASE),
-    _lazy("nvl2", _nvl2_signature, _nvl2, _CHOICE),
+    _lazy("nvl2", _nvl2_signature, _nvl2, MAYBE_NULL),
     _lazy("coalesce", _same_types("coalesce", 1, None), _coalesce, _ONE_OF_ALL),
     Function(
         *("nullif", _nullif_signature, _nullif),

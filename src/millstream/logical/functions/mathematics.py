@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.arithmetic import fit, fitting, size_of, unary_signature
+from millstream.logical.functions.arithmetic import fit, fitting, unary_signature
 from millstream.logical.functions.casts import EXACT, fit_decimal, to_string
-from millstream.logical.functions.facts import PLAIN, Argument, Facts, never
+from millstream.logical.functions.facts import MAYBE_NULL, NEVER_NULL, PLAIN, Argument, Facts
 from millstream.logical.functions.function import (
     Function,
     Resolve,
@@ -25,6 +25,7 @@ from millstream.logical.functions.function import (
     from_right,
     function,
 )
+from millstream.logical.functions.ranges import size_of
 from millstream.model import types
 from millstream.model.types import BIGINT, BOOLEAN, DOUBLE, INT, MAX_PRECISION, REAL, decimal_type
 from millstream.model.values import NAN, is_nan
@@ -245,26 +246,22 @@ _LOGARITHMS: dict[str, Callable[[float], float | None]] = {
     "log2": _logarithm(_log2),
 }
 
-_MAYBE_NULL = Facts(total=True, steady=True)
-_NEVER_NULL = replace(PLAIN, null_if=never)
+_ROUNDINGS = (("ceil", ROUND_CEILING, math.ceil), ("floor", ROUND_FLOOR, math.floor))
+
 _ROUNDED = Facts(total=_has_room(of_doubles=True), null_if=any, steady=True)
 _WHOLE = Facts(total=_has_room(of_doubles=False), null_if=any, steady=True)
 _SIZE = Facts(total=fitting(size_of), null_if=any, range=size_of, steady=True)
 
 FUNCTIONS = [
     *(function(n, DOUBLE, [DOUBLE], f, facts=PLAIN) for n, f in _OF_ONE_DOUBLE.items()),
-    *(function(n, DOUBLE, [DOUBLE], f, facts=_MAYBE_NULL) for n, f in _LOGARITHMS.items()),
-    function("log", DOUBLE, [DOUBLE, DOUBLE], _log, facts=_MAYBE_NULL),
+    *(function(n, DOUBLE, [DOUBLE], f, facts=MAYBE_NULL) for n, f in _LOGARITHMS.items()),
+    function("log", DOUBLE, [DOUBLE, DOUBLE], _log, facts=MAYBE_NULL),
     function("atan2", DOUBLE, [DOUBLE, DOUBLE], _ieee(_atan2), facts=PLAIN),
     function("power", DOUBLE, [DOUBLE, DOUBLE], _power, facts=replace(PLAIN, steady=False)),
     Function("abs", _abs_signature, _abs, facts=_SIZE),
-    Function(
-        *("ceil", _whole_signature("ceil"), _whole("ceil", ROUND_CEILING, math.ceil)),
-        facts=_WHOLE,
-    ),
-    Function(
-        *("floor", _whole_signature("floor"), _whole("floor", ROUND_FLOOR, math.floor)),
-        facts=_WHOLE,
+    *(
+        Function(name, _whole_signature(name), _whole(name, mode, whole), facts=_WHOLE)
+        for name, mode, whole in _ROUNDINGS
     ),
     Function(
         *("round", _round_signature, _round),
@@ -273,7 +270,7 @@ FUNCTIONS = [
         facts=_ROUNDED,
     ),
     Function("nanvl", _nanvl_signature, _nanvl, strict=False, lazy=True, facts=PLAIN),
-    function("isnan", BOOLEAN, [DOUBLE], _is_nan, strict=False, facts=_NEVER_NULL),
-    function("pi", DOUBLE, [], lambda: math.pi, facts=_NEVER_NULL),
+    function("isnan", BOOLEAN, [DOUBLE], _is_nan, strict=False, facts=NEVER_NULL),
+    function("pi", DOUBLE, [], lambda: math.pi, facts=NEVER_NULL),
     function("rand", DOUBLE, [], random.random, deterministic=False),
 ]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.facts import LENGTH, PLAIN, Facts, never
+from millstream.logical.functions.facts import LENGTH, MAYBE_NULL, NEVER_NULL, PLAIN, Facts
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -125,7 +124,7 @@ def field_access(field: str) -> Function:
     def evaluate(signature: Signature, value: tuple[Any, ...]) -> Any:
         return value[position(signature.arguments[0])]
 
-    return Function(name, resolve, evaluate, facts=_PART)
+    return Function(name, resolve, evaluate, facts=MAYBE_NULL)
 
 
 def _access(name: str, evaluate: Callable[..., Any]) -> Function:
@@ -133,18 +132,12 @@ def _access(name: str, evaluate: Callable[..., Any]) -> Function:
     return Function(name, lambda given: _access_signature(name, given), evaluate, facts=facts)
 
 
-_PART = Facts(total=True, steady=True)  # which may be NULL in a whole that is not
-
 FUNCTIONS = [
-    Function(
-        *("array", _array_signature, _array),
-        strict=False,
-        facts=Facts(total=True, null_if=never, steady=True),
-    ),
-    Function("size", _size_signature, _size, facts=replace(PLAIN, range=LENGTH)),
+    Function("array", _array_signature, _array, strict=False, facts=NEVER_NULL),
+    Function("size", _size_signature, _size, facts=LENGTH),
     _access("element", _element),
     _access("element_at", _element_at),
     _access("try_element_at", _try_element_at),
-    Function("array_contains", _array_contains_signature, _array_contains, facts=_PART),
+    Function("array_contains", _array_contains_signature, _array_contains, facts=MAYBE_NULL),
     Function("reverse", _reverse_signature, _reverse, facts=PLAIN),
 ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.facts import LENGTH, PLAIN, STEADY, Argument, Facts, Range
+from millstream.logical.functions.facts import LENGTH, MAYBE_NULL, PLAIN, STEADY, Argument, Facts
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -27,6 +27,7 @@ from millstream.logical.functions.function import (
     from_right,
     function,
 )
+from millstream.logical.functions.ranges import Range
 from millstream.logical.functions.regular_expressions import rlike, translate
 from millstream.model import types
 from millstream.model.types import BIGINT, BINARY, BOOLEAN, INT, STRING
@@ -309,9 +310,7 @@ def _accepting(meaning: Callable[..., Any]) -> Facts:
     return Facts(total, null_if=any, steady=True)
 
 
-_LENGTH = replace(PLAIN, range=LENGTH)
 _INSTR = Facts(lambda result, *arguments: len(arguments) < 4, null_if=any, steady=True)
-_HASH = Facts(total=True, steady=True)  # NULL for a number of bits that is none
 
 # --- the table --------------------------------------------------------------------------------
 
@@ -327,7 +326,7 @@ FUNCTIONS = [
     Function(
         "concat_ws", _concat_ws_signature, lambda _, *v: _concat_ws(*v), strict=False, facts=PLAIN
     ),
-    Function("length", _length_signature, lambda _, value: len(value), facts=_LENGTH),
+    Function("length", _length_signature, lambda _, value: len(value), facts=LENGTH),
     Function(
         "substring", _substring_signature, lambda _, *values: _substring(*values), facts=PLAIN
     ),
@@ -357,7 +356,7 @@ FUNCTIONS = [
         optional=1,
         strict=False,
         order=_start_first,
-        facts=_LENGTH,
+        facts=LENGTH,
     ),
     function("instr_from", INT, [STRING, STRING, INT, INT], _instr, optional=2, facts=_INSTR),
     function("lpad", STRING, [STRING, INT, STRING], _lpad, optional=1, facts=STEADY),
@@ -371,7 +370,7 @@ FUNCTIONS = [
     function("ascii", INT, [STRING], _ascii, facts=PLAIN),
     function("chr", STRING, [BIGINT], _chr, facts=PLAIN),
     function("md5", STRING, [BINARY], lambda data: hashlib.md5(data).hexdigest(), facts=PLAIN),
-    function("sha2", STRING, [BINARY, INT], _sha2, facts=_HASH),
+    function("sha2", STRING, [BINARY, INT], _sha2, facts=MAYBE_NULL),
     function(
         "crc32", BIGINT, [BINARY], zlib.crc32, facts=replace(PLAIN, range=Range(0, 2**32 - 1))
     ),

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.arithmetic import difference_of, fit, fitting, sum_of
+from millstream.logical.functions.arithmetic import fit, fitting
 from millstream.logical.functions.casts import EXACT, cast, cast_error, holds, to_string
 from millstream.logical.functions.civil import civil_from_days, days_from_civil
-from millstream.logical.functions.facts import PLAIN, Argument, Facts, Range, range_of_type
+from millstream.logical.functions.facts import MAYBE_NULL, PLAIN, Argument, Facts
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -23,6 +23,7 @@ from millstream.logical.functions.function import (
     check_count,
     function,
 )
+from millstream.logical.functions.ranges import Range, difference_of, range_of_type, sum_of
 from millstream.model import types
 from millstream.model.types import (
     BIGINT,
@@ -244,15 +245,14 @@ def _today() -> int:
 
 _ADDED = Facts(total=fitting(sum_of), null_if=any, range=sum_of, steady=True)
 _SUBTRACTED = Facts(total=fitting(difference_of), null_if=any, range=difference_of, steady=True)
-_TRUNCATED = Facts(total=True, steady=True)  # NULL for a unit that does not exist
 
 
 FUNCTIONS = [
     *(function(n, INT, [DATE], f, facts=replace(PLAIN, range=r)) for n, f, r in _DATE_PARTS),
     *(function(n, INT, [TIMESTAMP], f, facts=replace(PLAIN, range=r)) for n, f, r in _TIME_PARTS),
     function("extract_second", decimal_type(8, 6), [TIMESTAMP], _extract_second, facts=PLAIN),
-    function("date_trunc", TIMESTAMP, [STRING, TIMESTAMP], _date_trunc, facts=_TRUNCATED),
-    function("trunc", DATE, [DATE, STRING], _trunc, facts=_TRUNCATED),
+    function("date_trunc", TIMESTAMP, [STRING, TIMESTAMP], _date_trunc, facts=MAYBE_NULL),
+    function("trunc", DATE, [DATE, STRING], _trunc, facts=MAYBE_NULL),
     function("date_add", DATE, [DATE, INT], _date_add, facts=_ADDED),
     function("date_sub", DATE, [DATE, INT], _date_sub, facts=_SUBTRACTED),
     function("datediff", INT, [DATE, DATE], _datediff, facts=_SUBTRACTED),

@@ -14,15 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from millstream.logical.analysis import lives_one_instant
-from millstream.logical.plan import (
-    NODE_TYPES,
-    Join,
-    JoinKind,
-    Lifetime,
-    Plan,
-    Source,
-    TimeWindow,
-)
+from millstream.logical.plan import Join, JoinKind, Lifetime, Plan, Source, TimeWindow, is_known
 from millstream.optimizer.facts.sharing import Consumers
 from millstream.optimizer.rewriting import rewritten
 
@@ -49,8 +41,7 @@ def _is_constant(plan: Plan) -> bool:
     """Whether every snapshot is the same."""
     if isinstance(plan, Source):
         return plan.lifetime is Lifetime.ALWAYS
-    known = type(plan) in NODE_TYPES.values()
-    return known and all(map(_is_constant, plan.inputs))
+    return is_known(plan) and all(map(_is_constant, plan.inputs))
 
 
 def _is_plain(plan: Plan) -> bool:

@@ -14,25 +14,15 @@ from __future__ import annotations
 from millstream.logical.expressions import TRUE, Literal
 from millstream.logical.plan import (
     Aggregate,
-    CountWindow,
     Difference,
-    Distinct,
-    Dstream,
     Filter,
-    Granularity,
     Intersection,
-    Istream,
     Join,
     JoinKind,
-    Map,
-    MaxUnion,
-    PartitionedWindow,
     Plan,
-    Rstream,
+    Source,
     StrictDifference,
-    TimeWindow,
-    TopN,
-    Union,
+    is_known,
 )
 from millstream.optimizer.facts.sharing import Consumers, with_inputs
 from millstream.optimizer.rewriting import rewritten
@@ -55,6 +45,8 @@ def spread_emptiness(plan: Plan, consumers: Consumers) -> Plan:
 def is_empty(plan: Plan) -> bool:
     """Whether the plan never has a row."""
     match plan:
+        case Source():
+            return False
         case Filter(predicate=Literal(value=value)) if value is not True:
             return True
         case Aggregate():
@@ -74,10 +66,4 @@ def is_empty(plan: Plan) -> bool:
             return is_empty(plan.left)
         case Intersection():
             return any(map(is_empty, plan.inputs))
-        case Filter() | Map() | Union() | MaxUnion() | Distinct() | TopN() | Granularity():
-            return all(map(is_empty, plan.inputs))
-        case TimeWindow() | CountWindow() | PartitionedWindow():
-            return is_empty(plan.input)
-        case Istream() | Dstream() | Rstream():
-            return is_empty(plan.input)
-    return False
+    return is_known(plan) and all(map(is_empty, plan.inputs))
