@@ -1,0 +1,26 @@
+"""Fragments as data, for checkpoints and worker processes. See `model.structures` for the form of
+a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.fragments.edges import Fragment, Outputs, Received
+from millstream.logical.plan_data import EXPRESSION_KINDS
+from millstream.model.structures import Structures
+from millstream.physical.operator import PhysicalPlan
+from millstream.physical.plan_data import OPERATOR_KINDS
+
+EDGE_KINDS: dict[str, type[PhysicalPlan]] = {"received": Received, "outputs": Outputs}
+
+_FRAGMENTS = Structures(PhysicalPlan, OPERATOR_KINDS | EDGE_KINDS, EXPRESSION_KINDS)
+
+
+def fragments_data(fragments: tuple[Fragment, ...]) -> dict[str, Any]:
+    return _FRAGMENTS.to_data(fragments, tuple[Fragment, ...])
+
+
+def fragments_of_data(data: Any) -> tuple[Fragment, ...]:
+    """StructureError where this version cannot read it."""
+    fragments: tuple[Fragment, ...] = _FRAGMENTS.from_data(data, tuple[Fragment, ...])
+    return fragments
