@@ -408,6 +408,17 @@ def test_a_row_that_fails_stops_a_query_by_choice(text: str) -> None:
     assert ROW_ERRORS[text] is None or message.endswith(str(ROW_ERRORS[text]))
 
 
+@pytest.mark.parametrize(("given", "lacking"), [("dump", "load"), ("load", "dump")])
+def test_an_aggregate_that_can_only_be_written_or_only_be_read(given: str, lacking: str) -> None:
+    session = ms.Session()
+    with pytest.raises(ms.CatalogError) as raised:
+        session.aggregate("g", int, max, int, returns="INT", **{given: int})
+    assert str(raised.value) == (
+        f'error: aggregate "g" has "{given}" and no "{lacking}"\n'
+        "help: pass both, so that what is written can be read, or neither"
+    )
+
+
 def test_an_aggregate_that_fails() -> None:
     session = session_of({"t": 1, "x": 1}, {"t": 2, "x": 2})
 

@@ -52,3 +52,15 @@ def test_a_file_that_is_gone() -> None:
         del files.content[name]
         with pytest.raises(CheckpointError, match="a file of the checkpoint is gone"):
             Journal(files, "S").notes()
+
+
+def test_notes_are_plain_values() -> None:
+    notes = Journal(MemoryFiles(), "S")
+    notes.notes()
+    with pytest.raises(CheckpointError) as raised:
+        notes.add(0, {"file": object()})
+    assert str(raised.value) == (
+        'error: what the source of stream "S" notes is not plain: object is not what records are '
+        "made of\n"
+        "help: let its notes be numbers, texts, bytes, and lists, tuples and dicts of these"
+    )

@@ -127,8 +127,8 @@ def test_a_checkpoint_of_another_user(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ms.QueryError) as raised:
         run("S", checkpoint, [(0,)])
     assert str(raised.value) == (
-        f'error: the checkpoint "{checkpoint}" belongs to another user\nhelp: its contents would '
-        "be loaded like a program: use a folder of your own"
+        f'error: the checkpoint "{checkpoint}" belongs to another user\nhelp: its owner could '
+        "change the answers: use a folder of your own"
     )
 
 
@@ -149,9 +149,9 @@ def test_a_checkpoint_that_every_user_may_write_to(tmp_path: Path) -> None:
     with pytest.raises(ms.QueryError) as raised:
         run("S", checkpoint, [(0,)])
     assert str(raised.value) == (
-        f'error: the checkpoint "{checkpoint}" is writable by every user\nhelp: its contents are '
-        f'loaded like a program: if you trust them, run "chmod -R go-w {checkpoint}"; or name a '
-        "folder inside it that does not exist yet"
+        f'error: the checkpoint "{checkpoint}" is writable by every user\nhelp: any of them could '
+        f'change the answers: if you trust its contents, run "chmod -R go-w {checkpoint}"; or name '
+        "a folder inside it that does not exist yet"
     )
     assert run("S", checkpoint / "inside", [(0,)]) == [0]
     checkpoint.chmod(0o755)

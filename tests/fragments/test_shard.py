@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-
 import millstream as ms
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.edges import Fragment, Received
 from millstream.fragments.payload import encoded
 from millstream.fragments.progress import Present
 from millstream.fragments.shard import Shard, ShardStep
+from millstream.model.codec import packed, unpacked
 from millstream.model.time import INFINITY
 from millstream.model.values import to_arrow
 from millstream.physical.batch import NEVER, Batch
@@ -77,5 +76,5 @@ def test_what_is_no_news_stays_none() -> None:
         for taken in steps[:restart]:
             given(shard, taken)
         anew = Shard(fragment, Context())
-        anew.restore(pickle.loads(pickle.dumps(shard.save())))
+        anew.restore(unpacked(packed(shard.save())))
         assert [given(anew, taken) for taken in steps[restart:]] == expected[restart:]

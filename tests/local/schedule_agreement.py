@@ -6,7 +6,6 @@ drawn from one tape. While a plan runs, every edge is held to what its pattern p
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from millstream.logical.expressions import AggregateCall
 from millstream.logical.plan import Join, Lifetime, Plan, Source, expressions
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
+from millstream.model.codec import packed, unpacked
 from millstream.model.elements import Element, Row, normal_form
 from millstream.model.errors import QueryError
 from millstream.model.long_texts import ordinary_type
@@ -242,7 +242,7 @@ class Running:
             self.graph.push(vertex, feed.batch(step, vertex.node.arrival))
 
     def restart(self, anew: bool) -> None:
-        states = pickle.loads(pickle.dumps(self.graph.save()))
+        states = unpacked(packed(self.graph.save()))
         if anew:
             old = self.graph.context
             context = Context(beginning=old.beginning, errors=old.errors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from random import Random
 import numpy as np
 
 from millstream.logical.plan import Schema
+from millstream.model.codec import packed, unpacked
 from millstream.model.elements import Element
 from millstream.model.time import INFINITY
 from millstream.model.values import to_arrow
@@ -64,7 +64,7 @@ class Run:
 
     def restart(self) -> None:
         """Save the state and go on with other operators."""
-        states = pickle.loads(pickle.dumps(self.graph.save()))
+        states = unpacked(packed(self.graph.save()))
         frontiers = [vertex.frontier for vertex in self.graph.vertices]
         self.graph = Graph(self.plan, self._context, self._take)
         self.graph.restore(states)

@@ -361,13 +361,25 @@ class Session:
         eval: Callable[[object], object],
         *,
         remove: Callable[[object, object], object] | None = None,
+        dump: Callable[[object], object] | None = None,
+        load: Callable[[object], object] | None = None,
         returns: str | pa.DataType,
     ) -> None:
         """Register an aggregate: `init(value…)` makes a partial aggregate of one row, `merge` joins
-        two of them in any order, `eval` gives the value; `remove` undoes a merge."""
+        two of them in any order, `eval` gives the value; `remove` undoes a merge.
+
+        A checkpoint holds the rows of each group, and partial aggregates that are plain values;
+        others are computed from the rows again, unless `dump` makes them plain values and `load`
+        makes those a partial aggregate again."""
         self._check_function_name(name, self.catalog.functions)
+        if (dump is None) != (load is None):
+            given, lacking = ("load", "dump") if dump is None else ("dump", "load")
+            raise CatalogError(
+                f'aggregate "{name}" has "{given}" and no "{lacking}"',
+                help="pass both, so that what is written can be read, or neither",
+            )
         self.catalog.aggregates[name.lower()] = UserAggregate(
-            name.lower(), init, merge, eval, type_named(returns), remove
+            name.lower(), init, merge, eval, type_named(returns), remove, dump, load
         )
 
     def _check_function_name(self, name: str, others: Mapping[str, object]) -> None:

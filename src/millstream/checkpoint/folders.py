@@ -1,8 +1,9 @@
-"""Private folders: the contents of a checkpoint are loaded like a program.
+"""Private folders: a checkpoint holds rows of the user's, and decides what the query answers next.
 
+Nothing in it is run: plans, states and rows are data.
 New folders have mode 0700 and new files 0600. An existing folder keeps its mode. It must belong to
 the user or to root, and must not be writable by every user, because someone else could otherwise
-have written what is loaded.
+have changed it.
 """
 
 from __future__ import annotations
@@ -73,12 +74,12 @@ def _check_access(folder: Path, found: os.stat_result, what: str) -> None:
     if is_foreign and (made is None or made.st_uid != found.st_uid):
         raise CheckpointError(
             f'{what} "{folder}" belongs to another user',
-            help="its contents would be loaded like a program: use a folder of your own",
+            help="its owner could change the answers: use a folder of your own",
         )
     if is_open and (made is None or not made.st_mode & stat.S_IWOTH):
         raise CheckpointError(
             f'{what} "{folder}" is writable by every user',
-            help="its contents are loaded like a program: if you trust them, run "
+            help="any of them could change the answers: if you trust its contents, run "
             f'"chmod -R go-w {folder}"; or name a folder inside it that does not exist yet',
         )
 

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from millstream import __version__
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.fingerprint import fingerprint
 from millstream.checkpoint.records import sealed, unsealed
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.expressions import AggregateCall, Call
 from millstream.logical.plan import Plan, Source, expressions
-from millstream.logical.text import plan_text
+from millstream.logical.plan_data import plan_data
+from millstream.model.masking import MASK
 from millstream.model.types import sql_name
 
-FORMAT = 4  # of all files of a checkpoint
+FORMAT = 5  # of all files of a checkpoint
 _NAME, _PLAN, _TOKEN = "query", "plan", "token"
+_REMEDY = "use the version that wrote it, or start the query with a new checkpoint"
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,25 @@ def identity(
     streams = {name: _columns(source) for name, source in sorted(sources.items())}
     used = sorted(_called(plan) & {*functions, *aggregates})
     return Identity(
-        f"{plan_text(plan)}\nEMIT {emit}",
+        json.dumps([_essence(plan_data(plan)), emit]),
         streams,
         {name: _digest(functions.get(name) or aggregates[name]) for name in used},
     )
+
+
+def _essence(data: Any) -> Any:
+    """Of a plan as data, what makes the query: no secrets, and of sources only their names, since
+    their columns are told apart."""
+    match data:
+        case {"is": "source"}:
+            return {name: data[name] for name in ("is", "stream", "alias", "arrival")}
+        case {"secret": _}:
+            return {"secret": MASK}
+        case dict():
+            return {name: _essence(part) for name, part in data.items() if name != "nullable"}
+        case list():
+            return [_essence(part) for part in data]
+    return data
 
 
 def _columns(source: Source) -> str:
@@ -69,17 +88,36 @@ def _digest(function: UserFunction | UserAggregate) -> str:
     return fingerprint(tuple(vars(function).values()))
 
 
-def claim(files: Files, own: Identity, plan: bytes) -> bytes:
+def claim(files: Files, own: Identity, plan: Mapping[str, Any]) -> Mapping[str, Any]:
     """Make a new checkpoint that of this query, or check that it is; gives the physical plan that
-    it began with, as bytes, which goes on whatever would be chosen today."""
+    it began with, as data, which goes on whatever would be chosen today."""
     files.tidy()
     if files.names("manifests") or _exists(files, _NAME):
-        _check(json.loads(unsealed(_NAME, _read(files, _NAME))), own)
-        return unsealed(_PLAN, _read(files, _PLAN))
-    files.replace(_PLAN, sealed(plan))
-    told = {"format": FORMAT, **vars(own)}
+        _check(_json(files, _NAME), own)
+        return _json(files, _PLAN)
+    files.replace(_PLAN, sealed(json.dumps(plan).encode()))
+    told = {"format": FORMAT, "version": __version__, **vars(own)}
     files.publish(_NAME, sealed(json.dumps(told).encode()))
     return plan
+
+
+@contextmanager
+def restoring(files: Files, what: str) -> Iterator[None]:
+    """While something is taken over from a checkpoint: what does not fit is told in words."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        why = f"{what} of the checkpoint does not fit the query"
+        raise unreadable(files, f"{why} ({type(error).__name__}: {error})") from error
+
+
+def unreadable(files: Files, why: str) -> CheckpointError:
+    """What to raise where a checkpoint of this format has something that is not known here."""
+    version = _json(files, _NAME)["version"]
+    return CheckpointError(
+        f"{why}; it was written by version {version}, this is version {__version__}",
+        help=_REMEDY,
+    )
 
 
 def token(files: Files) -> str:
@@ -97,6 +135,11 @@ def _exists(files: Files, name: str) -> bool:
     return True
 
 
+def _json(files: Files, name: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(unsealed(name, _read(files, name)))
+    return told
+
+
 def _read(files: Files, name: str) -> bytes:
     try:
         return files.read(name)
@@ -108,10 +151,10 @@ def _read(files: Files, name: str) -> bytes:
 
 
 def _check(told: Mapping[str, Any], own: Identity) -> None:
-    if told["format"] != FORMAT:
+    if told.get("format") != FORMAT:
         raise CheckpointError(
-            f"the checkpoint has format {told['format']}, this version reads format {FORMAT}",
-            help="use the version that wrote it, or start the query with a new checkpoint",
+            f"the checkpoint has format {told.get('format')}, this version reads format {FORMAT}",
+            help=_REMEDY,
         )
     changed = list(_changes(told, own))
     if changed:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.folders import file_name
-from millstream.checkpoint.records import sealed, unsealed
+from millstream.checkpoint.records import read_record, sealed_record
 
 FOLDER = "journal"
 MOST_FILES = 1000  # beyond so many they become one, when they are read
@@ -22,6 +21,7 @@ class Journal:
 
     def __init__(self, files: Files, stream: str) -> None:
         self._files = files
+        self._stream = stream
         self._folder = f"{FOLDER}/{file_name(stream)}"
         self._count = 0
 
@@ -30,7 +30,7 @@ class Journal:
         names = self._files.names(self._folder)
         found: list[tuple[int, Any]] = []
         for name in names:
-            first, notes = pickle.loads(unsealed(name, self._files.read(name)))
+            first, notes = read_record(name, self._files.read(name))
             if first > len(found):
                 raise CheckpointError(
                     f'a file of the checkpoint is gone from "{self._folder}", before "{name}"',
@@ -39,13 +39,19 @@ class Journal:
             found[first:] = notes
         self._count = len(found)
         if len(names) > MOST_FILES:
-            self._files.replace(names[-1], sealed(pickle.dumps((0, found))))
+            self._files.replace(names[-1], sealed_record((0, found)))
             for name in reversed(names[:-1]):  # so that those that are left begin with the first
                 self._files.remove(name)
         return found
 
     def add(self, row: int, note: Any) -> None:
-        """It is there to stay when this returns."""
-        data = pickle.dumps((self._count, [(row, note)]))
-        self._files.publish(f"{self._folder}/{self._count:010d}", sealed(data))
+        """It is there to stay when this returns. A note is made of plain values."""
+        try:
+            data = sealed_record((self._count, [(row, note)]))
+        except TypeError as error:
+            raise CheckpointError(
+                f'what the source of stream "{self._stream}" notes is not plain: {error}',
+                help="let its notes be numbers, texts, bytes, and lists, tuples and dicts of these",
+            ) from error
+        self._files.publish(f"{self._folder}/{self._count:010d}", data)
         self._count += 1

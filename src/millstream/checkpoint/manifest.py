@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.records import Ref, sealed, unsealed
@@ -34,6 +35,17 @@ class ShardState:
         if self.snapshot is not None:
             yield self.snapshot
         yield from self.logs
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        return [_optional(self.snapshot), [log.told() for log in self.logs]]
+
+    @staticmethod
+    def of(told: Sequence[Any]) -> ShardState:
+        snapshot, logs = told
+        return ShardState(
+            None if snapshot is None else Ref(*snapshot), tuple(Ref(*log) for log in logs)
+        )
 
 
 @dataclass(frozen=True)
@@ -65,12 +77,9 @@ class Manifest:
             "batch": self.batch,
             "beginning": self.beginning,
             "frontier": self.frontier,
-            "shards": [
-                [*key, _optional(state.snapshot), [_ref(log) for log in state.logs]]
-                for key, state in self.shards.items()
-            ],
+            "shards": [[*key, *state.told()] for key, state in self.shards.items()],
             "driver": _optional(self.driver),
-            "answers": [_ref(answer) for answer in self.answers],
+            "answers": [answer.told() for answer in self.answers],
         }
 
 
@@ -78,12 +87,8 @@ def _name(batch: int) -> str:
     return f"{FOLDER}/{batch:010d}"
 
 
-def _ref(ref: Ref) -> list[object]:
-    return [ref.name, ref.offset, ref.length, ref.checksum]
-
-
-def _optional(ref: Ref | None) -> list[object] | None:
-    return None if ref is None else _ref(ref)
+def _optional(ref: Ref | None) -> list[Any] | None:
+    return None if ref is None else ref.told()
 
 
 def read_manifest(files: Files, name: str) -> Manifest:
@@ -92,12 +97,7 @@ def read_manifest(files: Files, name: str) -> Manifest:
         told["batch"],
         told["beginning"],
         told["frontier"],
-        {
-            (fragment, shard): ShardState(
-                None if snapshot is None else Ref(*snapshot), tuple(Ref(*log) for log in logs)
-            )
-            for fragment, shard, snapshot, logs in told["shards"]
-        },
+        {(fragment, shard): ShardState.of(state) for fragment, shard, *state in told["shards"]},
         None if told["driver"] is None else Ref(*told["driver"]),
         tuple(Ref(*answer) for answer in told["answers"]),
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from typing import Any
 
 from millstream.checkpoint.files import CheckpointError, Files
+from millstream.model.codec import RecordError, packed, unpacked
 
 
 @dataclass(frozen=True)
@@ -17,15 +19,22 @@ class Ref:
     length: int
     checksum: int
 
+    def told(self) -> list[Any]:
+        """As plain values."""
+        return [self.name, self.offset, self.length, self.checksum]
+
+    def read_record(self, files: Files) -> Any:
+        return record_of(self.name, self.read(files))
+
     def read(self, files: Files) -> bytes:
         try:
             data = files.read(self.name, self.offset, self.length)
         except FileNotFoundError:
-            raise _damaged(self.name, "it is gone") from None
+            raise damaged(self.name, "it is gone") from None
         if len(data) != self.length:
-            raise _damaged(self.name, "it is cut off")
+            raise damaged(self.name, "it is cut off")
         if zlib.crc32(data) != self.checksum:
-            raise _damaged(self.name, "its checksum is wrong")
+            raise damaged(self.name, "its checksum is wrong")
         return data
 
 
@@ -49,6 +58,24 @@ class Writer:
             self.files.write(self.name, self._parts)
 
 
+def sealed_record(value: object) -> bytes:
+    """A record that tells whether it is whole."""
+    return sealed(packed(value))
+
+
+def read_record(name: str, data: bytes) -> Any:
+    """What a sealed record of a file says."""
+    return record_of(name, unsealed(name, data))
+
+
+def record_of(name: str, data: bytes) -> Any:
+    """What a record of a file says; its checksum has been looked at."""
+    try:
+        return unpacked(data)
+    except RecordError as error:
+        raise damaged(name, str(error)) from error
+
+
 def sealed(data: bytes) -> bytes:
     """Data that tells whether it is whole."""
     return b"%08x\n" % zlib.crc32(data) + data
@@ -57,11 +84,11 @@ def sealed(data: bytes) -> bytes:
 def unsealed(name: str, data: bytes) -> bytes:
     head, found, body = data.partition(b"\n")
     if not found or head != b"%08x" % zlib.crc32(body):
-        raise _damaged(name, "its checksum is wrong")
+        raise damaged(name, "its checksum is wrong")
     return body
 
 
-def _damaged(name: str, why: str) -> CheckpointError:
+def damaged(name: str, why: str) -> CheckpointError:
     return CheckpointError(
         f'the file "{name}" of the checkpoint is damaged: {why}',
         help="restore the checkpoint's folder, or start the query with a new one",

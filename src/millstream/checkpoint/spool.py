@@ -7,17 +7,14 @@ first row, so that nothing can be missing between two of them unseen.
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections import deque
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.folders import file_name
-from millstream.checkpoint.records import sealed, unsealed
-from millstream.model.records import Checked, Records
+from millstream.checkpoint.records import read_record, sealed_record
+from millstream.model.records import BadRow, Checked, Records
 
 FOLDER = "spool"
 
@@ -61,7 +58,7 @@ class Spool:
         return [(_first(name), self._entry(name)) for name in self._files.names(self._folder)]
 
     def _entry(self, name: str) -> Checked:
-        return decoded(unsealed(name, self._files.read(name)))
+        return read_rows(name, self._files.read(name))
 
     @property
     def size(self) -> tuple[int, int]:
@@ -89,7 +86,7 @@ class Spool:
             return
         first = self._entries[-1].end if self._entries else 0
         entry = _Entry(f"{self._folder}/{first:020d}", first, first + len(rows))
-        self._files.publish(entry.name, sealed(encoded(rows)))
+        self._files.publish(entry.name, sealed_rows(rows))
         with self._changing:
             self._entries.append(entry)
 
@@ -107,22 +104,12 @@ def _first(name: str) -> int:
     return int(name.rpartition("/")[2])
 
 
-def encoded(rows: Checked) -> bytes:
-    """Written by Arrow, which leaves out what lies beside a slice. Rows that have numbers have
-    weights."""
-    records = rows.records
-    columns = [*records.columns, pa.array(records.start), pa.array(records.end)]
-    for more in (records.weight, records.number):
-        if more is not None:
-            columns.append(pa.array(more))
-    batch = pa.record_batch(columns, names=[str(number) for number in range(len(columns))])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return pickle.dumps((sink.getvalue().to_pybytes(), list(rows.bad), len(records.columns)))
+def sealed_rows(rows: Checked) -> bytes:
+    """A file of rows, and of those that cannot be read."""
+    bad = [(row.number, row.message, row.help) for row in rows.bad]
+    return sealed_record({"rows": rows.records.save(), "bad": bad})
 
 
-def decoded(data: bytes) -> Checked:
-    stream, bad, width = pickle.loads(data)
-    arrays = pa.ipc.open_stream(stream).read_next_batch().columns
-    return Checked(Records(arrays[:width], *(array.to_numpy() for array in arrays[width:])), bad)
+def read_rows(name: str, data: bytes) -> Checked:
+    told = read_record(name, data)
+    return Checked(Records.restored(told["rows"]), [BadRow(*row) for row in told["bad"]])

@@ -38,7 +38,8 @@ class Notes(Protocol):
         """All notes so far, each with the number of the row before which it was made."""
 
     def add(self, row: int, note: Any) -> None:
-        """The note is durable when this returns."""
+        """The note is durable when this returns. It is made of plain values: numbers, texts, bytes,
+        and lists, tuples and dicts of these."""
 
 
 class RowSource:

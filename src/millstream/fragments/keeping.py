@@ -9,19 +9,21 @@ finds that the shard in memory is not at the record that the manifest names make
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from millstream.checkpoint.files import Files
+from millstream.checkpoint.identity import restoring
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref, Writer
 from millstream.fragments.edges import Fragment
-from millstream.fragments.messages import Kind, Message
+from millstream.fragments.messages import Message
 from millstream.fragments.progress import Step
 from millstream.fragments.shard import Shard, ShardStep
 from millstream.fragments.tasks import Stepped, level_messages
 from millstream.fragments.work import Work
+from millstream.model.codec import packed
 from millstream.model.errors import MillstreamError
 
 FOLDER = "state"
@@ -38,6 +40,17 @@ class Order:
     step: Step
     states: Mapping[tuple[int, int], ShardState]
     attempt: str
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        states = [[*key, *state.told()] for key, state in self.states.items()]
+        return [self.batch, self.step.told(), states, self.attempt]
+
+    @staticmethod
+    def of(told: Sequence[Any]) -> Order:
+        batch, step, states, attempt = told
+        known = {(fragment, shard): ShardState.of(state) for fragment, shard, *state in states}
+        return Order(batch, Step.of(step), known, attempt)
 
 
 class Keeper:
@@ -58,7 +71,7 @@ class Keeper:
         try:
             writer.close()
         except MillstreamError as error:  # to try again would not help
-            yield from self._work.told_everywhere(Kind.FAILURE, error, level)
+            yield from self._work.told_failure(error, level)
             return
         self._shards |= runner.stepped
 
@@ -74,7 +87,9 @@ def made_anew(work: Work, files: Files, fragment: Fragment, state: ShardState) -
     """A shard from what the checkpoint has of it."""
     shard = Shard(fragment, work.context())
     if state.snapshot is not None:
-        shard.restore(pickle.loads(state.snapshot.read(files)))
+        saved = state.snapshot.read_record(files)
+        with restoring(files, "a state"):
+            shard.restore(saved)
     for step in _steps(files, state.logs):
         shard.step(step)
         shard.errors()
@@ -118,11 +133,11 @@ class _Runner:
     def _written(self, before: ShardState, shard: Shard, step: ShardStep) -> ShardState:
         size = 0 if before.snapshot is None else before.snapshot.length
         if before.logged + step.size > max(size, LEAST):
-            return ShardState(self._writer.add(pickle.dumps(shard.save(), protocol=5)))
+            return ShardState(self._writer.add(packed(shard.save())))
         logs, steps = before.logs, [step]
         if len(logs) == MOST_LOGS:
             logs, steps = (), [*_steps(self._keeper._files, before.logs), step]
-        log = self._writer.add(pickle.dumps(steps, protocol=5))
+        log = self._writer.add(packed([step.told() for step in steps]))
         return ShardState(before.snapshot, (*logs, log))
 
     def staged(self, payload: bytes) -> Ref:
@@ -131,4 +146,4 @@ class _Runner:
 
 def _steps(files: Files, logs: Iterable[Ref]) -> Iterator[ShardStep]:
     for log in logs:
-        yield from pickle.loads(log.read(files))
+        yield from map(ShardStep.of, log.read_record(files))

@@ -12,6 +12,8 @@ from enum import IntEnum
 
 import pyarrow as pa
 
+from millstream.model.codec import packed, unpacked
+
 SCHEMA = "place int, level int, kind int, number int, shard int, payload binary"
 _ARROW = pa.schema(
     [("place", pa.int32()), ("level", pa.int32()), ("kind", pa.int32()), ("number", pa.int32()),
@@ -42,7 +44,18 @@ class Message:
     kind: Kind
     number: int
     shard: int
-    payload: bytes
+    payload: bytes  # of elements, see `payload`; of all others a record, see `codec`
+
+
+def packed_messages(messages: Sequence[Message]) -> bytes:
+    return packed([[m.place, m.level, int(m.kind), m.number, m.shard, m.payload] for m in messages])
+
+
+def unpacked_messages(data: bytes) -> list[Message]:
+    return [
+        Message(place, level, Kind(kind), number, shard, payload)
+        for place, level, kind, number, shard, payload in unpacked(data)
+    ]
 
 
 def as_record(messages: Sequence[Message]) -> pa.RecordBatch:

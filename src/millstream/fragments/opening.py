@@ -3,7 +3,6 @@ checkpoint."""
 
 from __future__ import annotations
 
-import pickle
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -11,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.checkpoint.files import LocalFiles, Lock
-from millstream.checkpoint.identity import Identity, claim
+from millstream.checkpoint.identity import Identity, claim, unreadable
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.pipeline import InProcess, Pipeline, TaskRunner
+from millstream.fragments.plan_data import fragments_data, fragments_of_data
 from millstream.fragments.remote import RemoteExecutor
 from millstream.fragments.work import Work
+from millstream.model.structures import StructureError
 from millstream.physical.operator import Context, PhysicalPlan
+from millstream.physical.plan_data import plan_data, plan_of
 from millstream.runtime.graph import Receive
 
 SHARDS_A_PLACE = 4  # so that a restart may have more places
@@ -53,11 +55,22 @@ class Opener:
     ) -> tuple[PhysicalPlan, Work]:
         """The plan that the checkpoint began with, if it has begun."""
         shards = 1 if self.places == 1 else SHARDS_A_PLACE * self.places
-        own = pickle.dumps((plan, fragments_of(plan), shards, self.seed))
-        plan, fragments, shards, seed = pickle.loads(claim(files, self.identity, own))
+        own = {
+            "plan": plan_data(plan),
+            "fragments": fragments_data(fragments_of(plan)),
+            "shards": shards,
+            "seed": self.seed,
+        }
+        told = claim(files, self.identity, own)
+        try:
+            plan, fragments = plan_of(told["plan"]), fragments_of_data(told["fragments"])
+        except StructureError as error:
+            raise unreadable(
+                files, f"the plan of the checkpoint cannot be read: {error}"
+            ) from error
         functions, aggregates = context.functions, context.aggregates
-        rest = functions, aggregates, seed, self.discards
-        return plan, Work(fragments, shards, self.places, *rest)
+        rest = functions, aggregates, told["seed"], self.discards
+        return plan, Work(fragments, told["shards"], self.places, *rest)
 
 
 def _closing(lock: Lock, root: str, durable: bool) -> Callable[[], None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -12,12 +11,14 @@ from millstream.checkpoint.files import Files
 from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref
 from millstream.fragments.edges import ANSWER
+from millstream.fragments.failures import failure_of
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.payload import gathered
 from millstream.fragments.progress import Span, Step, joined_spans
 from millstream.fragments.reading import Intake
 from millstream.fragments.shard import leaf_frontiers
 from millstream.fragments.work import Work
+from millstream.model.codec import unpacked
 from millstream.model.elements import Row
 from millstream.model.values import canonical
 from millstream.physical.batch import Batch, Columns
@@ -44,24 +45,25 @@ class Outcome:
                 case Kind.ELEMENTS:
                     self.inline.append(message.payload)
                 case Kind.STAGED:
-                    self.staged.append(pickle.loads(message.payload))
+                    self.staged.append(Ref(*unpacked(message.payload)))
                 case Kind.STATE:
-                    self.states[message.number, message.shard] = pickle.loads(message.payload)
+                    state = ShardState.of(unpacked(message.payload))
+                    self.states[message.number, message.shard] = state
                 case Kind.SOURCES:
-                    spans.append(pickle.loads(message.payload))
+                    spans.append(unpacked(message.payload))
                 case Kind.FRONTIER:
-                    frontiers.append(pickle.loads(message.payload))
+                    frontiers.append(unpacked(message.payload))
                 case Kind.TALLIES:
                     key = message.number, message.shard
-                    self.tallies[key].append(pickle.loads(message.payload))
+                    self.tallies[key].append([Tally(*each) for each in unpacked(message.payload)])
                 case Kind.DISCARDED:
-                    self.discarded += pickle.loads(message.payload)
+                    self.discarded += unpacked(message.payload)
                 case Kind.INTAKE:
-                    self.intakes.append(pickle.loads(message.payload))
+                    self.intakes.append(Intake.of(unpacked(message.payload)))
                 case Kind.FAILURE:
-                    raise pickle.loads(message.payload)
+                    raise failure_of(unpacked(message.payload))
                 case Kind.ERRORS:
-                    told = pickle.loads(message.payload)
+                    told = unpacked(message.payload)
                     self.errors |= dict.fromkeys((_canonical(row), why) for row, why in told)
         self.present = step.present(joined_spans(spans))
         if frontiers:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.manifest import Manifest, collect_garbage, last_manifest
-from millstream.checkpoint.records import Writer, sealed, unsealed
+from millstream.checkpoint.records import Writer, read_record, sealed_record
 from millstream.fragments.keeping import FOLDER, Foretelling, Keeper, Order
 from millstream.fragments.messages import Message
 from millstream.fragments.outcome import Outcome
@@ -22,7 +21,8 @@ from millstream.fragments.progress import Step
 from millstream.fragments.reading import Frame, read_messages
 from millstream.fragments.tasks import LeafInput, leaf_messages, level_messages
 from millstream.fragments.work import Work
-from millstream.physical.batch import Batch
+from millstream.model.codec import packed
+from millstream.physical.batch import Batch, State
 
 _PUBLISHED = "published"
 
@@ -78,14 +78,14 @@ class Pipeline:
         step: Step,
         inputs: Sequence[LeafInput],
         frames: Sequence[Frame],
-        learn: Callable[[Outcome], bytes],
+        learn: Callable[[Outcome], State],
     ) -> Outcome:
         """Run and commit the next batch. `learn` gives what the driver wants to know again."""
         batch = self.manifest.batch + 1
         order = Order(batch, step, self.manifest.shards, self._token)
         outcome = Outcome(self._work, step, self._runner.run(order, inputs, frames))
         writer = Writer(self._files, f"{FOLDER}/{batch:010d}-driver-{self._token}")
-        kept = writer.add(learn(outcome))
+        kept = writer.add(packed(learn(outcome)))
         answers = [*outcome.staged, *(writer.add(payload) for payload in outcome.inline)]
         writer.close()
         shards = {**self.manifest.shards, **outcome.states}
@@ -108,11 +108,11 @@ class Pipeline:
         payloads = [ref.read(self._files) for ref in self.manifest.answers]
         return gathered(self._work.answer_types, payloads, self.manifest.frontier)
 
-    def note_published(self, told: bytes) -> None:
+    def note_published(self, told: State) -> None:
         """The answers of the last batch are where they belong."""
-        self._files.replace(_PUBLISHED, sealed(pickle.dumps((self.manifest.batch, told))))
+        self._files.replace(_PUBLISHED, sealed_record([self.manifest.batch, told]))
 
-    def published(self) -> bytes | None:
+    def published(self) -> State | None:
         """What was told when the answers of the last batch were published, if they were."""
         batch, told = _published(self._files)
         return told if batch == self.manifest.batch else None
@@ -141,14 +141,14 @@ def _in_levels(
     return messages
 
 
-def _published(files: Files) -> tuple[int, bytes]:
+def _published(files: Files) -> tuple[int, Any]:
     """The batch whose answers were published last, and what was told then."""
     try:
-        data = unsealed(_PUBLISHED, files.read(_PUBLISHED))
+        data = files.read(_PUBLISHED)
     except FileNotFoundError:
-        return -1, b""
-    batch, told = pickle.loads(data)
-    return int(batch), bytes(told)
+        return -1, None
+    batch, told = read_record(_PUBLISHED, data)
+    return batch, told
 
 
 def _check_published(files: Files, manifest: Manifest) -> None:

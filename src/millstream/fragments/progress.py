@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
@@ -19,6 +20,10 @@ class Present:
 
     beginning: int
     sources: Mapping[str, int]
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        return [self.beginning, dict(self.sources)]
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,16 @@ class Step:
 
     advances: Mapping[str, Advance]
     beginning: int
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        advances = {stream: [each.least, each.delay] for stream, each in self.advances.items()}
+        return [advances, self.beginning]
+
+    @staticmethod
+    def of(told: Sequence[Any]) -> Step:
+        advances, beginning = told
+        return Step({stream: Advance(*each) for stream, each in advances.items()}, beginning)
 
     def present(self, spans: Mapping[str, Span]) -> Present:
         """What is known after it."""

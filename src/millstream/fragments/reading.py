@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from millstream.fragments.progress import Span, wider
 from millstream.fragments.tasks import LeafInput, leaf_messages
 from millstream.fragments.work import Work
 from millstream.logical.catalog import Stream
+from millstream.model.codec import is_packable
 from millstream.model.elements import Row
 from millstream.model.errors import MillstreamError
 from millstream.model.records import Records
@@ -70,6 +71,14 @@ class Intake:
         wanted = ~late & (records.start <= reading.until)
         return records if wanted.all() else records.take(np.flatnonzero(wanted))
 
+    def told(self) -> list[Any]:
+        """As plain values."""
+        return [self.stream, self.received, self.refused, self._late]
+
+    @staticmethod
+    def of(told: Sequence[Any]) -> Intake:
+        return Intake(*told)
+
     @property
     def late(self) -> list[Records]:
         batches = map(decoded, self._late)
@@ -81,13 +90,15 @@ def _row(table: pa.Table, index: int) -> Row:
 
 
 def _shown(value: pa.Scalar) -> object:
-    """A value of a row that may have been refused because it is not UTF-8."""
+    """A value of a row that may have been refused because it is not UTF-8; as text where a message
+    cannot carry it."""
     try:
-        return value.as_py()
+        shown = value.as_py()
     except UnicodeDecodeError:
         if isinstance(value, pa.StringScalar | pa.LargeStringScalar):
             return value.as_buffer().to_pybytes().decode(errors="replace")
         return str(value.type)
+    return shown if is_packable(shown) else str(shown)
 
 
 @dataclass(frozen=True)
@@ -117,11 +128,11 @@ def read_messages(
     try:
         yield from leaf_messages(work, inputs())
     except MillstreamError as error:  # to try again would not help
-        yield from work.told_everywhere(Kind.FAILURE, error)
+        yield from work.told_failure(error)
     if not told:
         intake.received = 0
     if told or intake.refused:
-        yield work.told_driver(Kind.INTAKE, 0, 0, intake)
+        yield work.told_driver(Kind.INTAKE, 0, 0, intake.told())
 
 
 def time_messages(
@@ -136,4 +147,4 @@ def time_messages(
         intake.received += len(starts)
     if span is not None:
         yield from work.told_everywhere(Kind.SOURCES, {reading.stream.name: span})
-    yield work.told_driver(Kind.INTAKE, 0, 0, intake)
+    yield work.told_driver(Kind.INTAKE, 0, 0, intake.told())

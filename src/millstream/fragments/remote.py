@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from millstream.checkpoint.files import LocalFiles
+from millstream.checkpoint.identity import restoring
 from millstream.connectors.intake.rows import joined
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.pipeline import Pipeline
@@ -16,7 +16,7 @@ from millstream.fragments.tasks import LeafInput
 from millstream.model.arrays import int64
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
-from millstream.physical.batch import NEVER, Batch
+from millstream.physical.batch import NEVER, Batch, State
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.runtime.graph import Receive
@@ -88,7 +88,7 @@ class RemoteExecutor:
         assert self._position is not None
         return [input for input in self._position.inputs if isinstance(input, RemoteInput)]
 
-    def _learned(self, outcome: Outcome) -> bytes:
+    def _learned(self, outcome: Outcome) -> State:
         """What a batch tells of the inputs, and what is to be known of them after a restart."""
         self._frontiers |= outcome.present.sources
         for input in self._remote:
@@ -98,7 +98,7 @@ class RemoteExecutor:
         self._know(outcome.present.beginning)
         self._add_tallies(outcome)
         assert self._position is not None
-        return pickle.dumps((self._position.save(), self._frontiers))
+        return {"position": self._position.save(), "frontiers": self._frontiers}
 
     def _know(self, beginning: int) -> None:
         self.context.beginning = beginning
@@ -125,10 +125,11 @@ class RemoteExecutor:
         self._position = position
         manifest = self._pipeline.manifest
         if manifest.driver is not None:
-            before, frontiers = pickle.loads(manifest.driver.read(self._files))
+            told = manifest.driver.read_record(self._files)
             after = self._pipeline.published()
-            position.restore(before if after is None else pickle.loads(after))
-            self._frontiers |= frontiers
+            with restoring(self._files, "the position"):
+                position.restore(told["position"] if after is None else after)
+                self._frontiers |= told["frontiers"]
             self._know(manifest.beginning)
 
     def resume(self) -> bool:
@@ -140,7 +141,7 @@ class RemoteExecutor:
 
     def delivered(self) -> None:
         assert self._position is not None
-        self._pipeline.note_published(pickle.dumps(self._position.save()))
+        self._pipeline.note_published(self._position.save())
         for input in self._position.inputs:
             input.let_go()
 

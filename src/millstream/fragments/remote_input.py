@@ -30,7 +30,8 @@ class Supplier(Protocol):
 
 @dataclass
 class Handed:
-    """A batch that waits for its answers; `mark` tells it from others, also after a restart."""
+    """A batch that waits for its answers; `mark`, of plain values, tells it from others, also after
+    a restart."""
 
     rows: Any
     mark: Any
@@ -138,6 +139,10 @@ class RemoteInput(Input):
 
     def save(self) -> State:
         return super().save() | {"mark": self.mark}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.mark = state["mark"]
 
     def report(self, late: LateOutput, errors: ErrorOutput) -> None:
         intakes, self._intakes = self._intakes, []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,16 @@ class ShardStep:
     inputs: Mapping[int, Sequence[bytes]]
     frontiers: Mapping[int, int]
     present: Present
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        inputs = {exchange: list(payloads) for exchange, payloads in self.inputs.items()}
+        return [inputs, dict(self.frontiers), self.present.told()]
+
+    @staticmethod
+    def of(told: Sequence[Any]) -> ShardStep:
+        inputs, frontiers, present = told
+        return ShardStep(inputs, frontiers, Present(*present))
 
     @property
     def size(self) -> int:

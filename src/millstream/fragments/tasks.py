@@ -5,7 +5,6 @@ Between two levels messages change places. One that is meant for a later level i
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from millstream.fragments.messages import Kind, Message
 from millstream.fragments.progress import Present, Span, Step, joined_spans, wider
 from millstream.fragments.shard import Error, Shard, ShardStep, leaf_frontiers, worked
 from millstream.fragments.work import Work
+from millstream.model.codec import packed, unpacked
 from millstream.model.errors import MillstreamError
 from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch, merged
@@ -61,7 +61,7 @@ def _leaf(work: Work, input: LeafInput) -> Iterator[Message]:
     for exchange in work.leaves.exchanges:
         if given[exchange.port]:
             yield from work.sent(exchange, merged(given[exchange.port]))
-    yield work.told_driver(Kind.TALLIES, LEAVES, 0, worked(graph))
+    yield work.told_driver(Kind.TALLIES, LEAVES, 0, [tally.told() for tally in worked(graph)])
     if context.errors:
         yield work.told_driver(Kind.ERRORS, LEAVES, 0, list(context.errors))
 
@@ -86,9 +86,9 @@ class Inbox:
         elif message.kind is Kind.ELEMENTS:
             self._elements[message.number, message.shard].append(message.payload)
         elif message.kind is Kind.SOURCES:
-            self.spans.append(pickle.loads(message.payload))
+            self.spans.append(unpacked(message.payload))
         elif message.kind is Kind.FRONTIER:
-            reached = pickle.loads(message.payload)
+            reached = unpacked(message.payload)
             known = self.frontiers.get(message.number, reached)
             self.frontiers[message.number] = min(reached, known)
         elif message.kind is Kind.FAILURE:
@@ -160,7 +160,7 @@ def level_messages(
                     taken = inbox.step(fragment, shard, present)
                     stepped = runner.step(fragment, shard, taken)
                 except MillstreamError as error:  # to try again would not help
-                    yield from work.told_everywhere(Kind.FAILURE, error, level)
+                    yield from work.told_failure(error, level)
                     return
                 for told in _told(work, fragment, shard, stepped):
                     yield _staged(told, runner)
@@ -170,11 +170,13 @@ def _told(work: Work, fragment: Fragment, shard: int, stepped: Stepped) -> Itera
     for exchange, batch in zip(fragment.exchanges, stepped.given, strict=True):
         yield from work.sent(exchange, batch)
         yield from work.told_consumers(exchange, shard, batch.frontier)
-    yield work.told_driver(Kind.TALLIES, fragment.number, shard, stepped.tallies)
+    yield work.told_driver(
+        Kind.TALLIES, fragment.number, shard, [t.told() for t in stepped.tallies]
+    )
     if stepped.errors:
         yield work.told_driver(Kind.ERRORS, fragment.number, shard, stepped.errors)
     if stepped.state is not None:
-        yield work.told_driver(Kind.STATE, fragment.number, shard, stepped.state)
+        yield work.told_driver(Kind.STATE, fragment.number, shard, stepped.state.told())
 
 
 def _staged(message: Message, runner: Runner) -> Message:
@@ -182,5 +184,5 @@ def _staged(message: Message, runner: Runner) -> Message:
     if message.kind is Kind.ELEMENTS and message.number == ANSWER:
         ref = runner.staged(message.payload)
         if ref is not None:
-            return replace(message, kind=Kind.STAGED, payload=pickle.dumps(ref))
+            return replace(message, kind=Kind.STAGED, payload=packed(ref.told()))
     return message

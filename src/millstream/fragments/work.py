@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 
 from millstream.fragments.edges import LEAVES, Exchange, Fragment
+from millstream.fragments.failures import failure_data
 from millstream.fragments.messages import DRIVER, Kind, Message
 from millstream.fragments.payload import encoded, split
 from millstream.fragments.placement import shards_of
+from millstream.fragments.plan_data import fragments_data, fragments_of_data
 from millstream.logical.evaluate import UserAggregate, UserFunction
+from millstream.model.codec import packed
 from millstream.physical.batch import Batch
 from millstream.physical.expressions import Draws
 from millstream.physical.expressions.evaluation import Evaluation
@@ -30,6 +35,22 @@ class Work:
     aggregates: Mapping[str, UserAggregate]
     seed: int
     discards: bool = False  # nobody wants the answer: only how many rows it has is told
+
+    def told(self) -> str:
+        """As text, without the functions of the user's, which are shipped apart."""
+        own = [fragments_data(self.fragments), self.shards, self.places, self.seed, self.discards]
+        return json.dumps(own)
+
+    @staticmethod
+    def of(
+        told: str, functions: Mapping[str, UserFunction], aggregates: Mapping[str, UserAggregate]
+    ) -> Work:
+        fragments, shards, places, seed, discards = _read(told)
+        return Work(fragments, shards, places, functions, aggregates, seed, discards)
+
+    def __reduce__(self) -> tuple[Callable[..., Work], tuple[Any, ...]]:
+        """Within a closure that Spark ships, too, the plan is data."""
+        return _shipped, (self.told(), self.functions, self.aggregates)
 
     @property
     def leaves(self) -> Fragment:
@@ -84,22 +105,40 @@ class Work:
         return Message(place, level, Kind.ELEMENTS, exchange.number, shard, payload)
 
     def told_driver(self, kind: Kind, number: int, shard: int, told: object) -> Message:
+        """What a message says is made of plain values."""
         level = self.last_level + 1
-        return Message(DRIVER, level, kind, number, shard, pickle.dumps(told))
+        return Message(DRIVER, level, kind, number, shard, packed(told))
 
     def told_consumers(self, exchange: Exchange, shard: int, frontier: int) -> Iterator[Message]:
         """How far a shard has come with an exchange."""
         if exchange.consumer is None:
             yield self.told_driver(Kind.FRONTIER, exchange.number, shard, frontier)
             return
-        level, payload = self.fragments[exchange.consumer].level, pickle.dumps(frontier)
+        level, payload = self.fragments[exchange.consumer].level, packed(frontier)
         for place in range(self.places):
             yield Message(place, level, Kind.FRONTIER, exchange.number, shard, payload)
 
+    def told_failure(self, error: Exception, after: int = 0) -> Iterator[Message]:
+        """What ends the batch."""
+        return self.told_everywhere(Kind.FAILURE, failure_data(error), after)
+
     def told_everywhere(self, kind: Kind, told: object, after: int = 0) -> Iterator[Message]:
         """To all tasks of the levels that follow, and to the driver."""
-        payload = pickle.dumps(told)
+        payload = packed(told)
         for level in range(after + 1, self.last_level + 1):
             for place in range(self.places):
                 yield Message(place, level, kind, 0, 0, payload)
         yield Message(DRIVER, self.last_level + 1, kind, 0, 0, payload)
+
+
+@lru_cache(maxsize=16)
+def _read(told: str) -> tuple[tuple[Fragment, ...], int, int, int, bool]:
+    """Once, however many tasks of a query a process does."""
+    fragments, shards, places, seed, discards = json.loads(told)
+    return fragments_of_data(fragments), shards, places, seed, discards
+
+
+def _shipped(
+    told: str, functions: Mapping[str, UserFunction], aggregates: Mapping[str, UserAggregate]
+) -> Work:
+    return Work.of(told, functions, aggregates)

@@ -55,7 +55,8 @@ class UserFunction:
 @dataclass(frozen=True)
 class UserAggregate:
     """K §11.5.7: `init(value…)` makes a partial aggregate, `merge` joins two, `eval` gives the
-    value. `remove(aggregate, aggregate)` undoes a merge where it is given."""
+    value. `remove(aggregate, aggregate)` undoes a merge where it is given. `dump` makes a partial
+    aggregate plain values for a checkpoint, and `load` takes them back."""
 
     name: str
     init: Callable[..., object]
@@ -63,6 +64,8 @@ class UserAggregate:
     eval: Callable[[object], object]
     returns: pa.DataType
     remove: Callable[[object, object], object] | None = None
+    dump: Callable[[object], object] | None = None
+    load: Callable[[object], object] | None = None
 
     def evaluate(self, rows: list[Row]) -> object:
         """Over the rows of a group; NULL over none, and rows with a NULL are left out."""

@@ -83,6 +83,21 @@ class Records:
             return self
         return self.take(np.argsort(self.start, kind="stable"))
 
+    def save(self) -> dict[str, Any]:
+        """As plain values and arrays."""
+        return {
+            "columns": self.columns,
+            "start": self.start,
+            "end": self.end,
+            "weight": self.weight,
+            "number": self.number,
+        }
+
+    @staticmethod
+    def restored(state: dict[str, Any]) -> Records:
+        times = state["start"], state["end"], state["weight"]
+        return Records(state["columns"], *times, state["number"])
+
     def elements(self) -> list[Element]:
         plain = [to_plain(column, column.type) for column in self.columns]
         rows: Iterator[tuple[Any, ...]] = (

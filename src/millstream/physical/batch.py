@@ -256,6 +256,20 @@ class Batch:
         list(self.columns)
         return self
 
+    def save(self) -> State:
+        return {
+            "columns": list(self.columns),
+            "start": self.start,
+            "end": self.end,
+            "weight": self.weight,
+            "frontier": self.frontier,
+        }
+
+    @staticmethod
+    def restored(state: State) -> Batch:
+        times = state["start"], state["end"], state["weight"]
+        return Batch.of(state["columns"], *times, state["frontier"])
+
     def up_to(self, frontier: int) -> Batch:
         if frontier == self.frontier:
             return self

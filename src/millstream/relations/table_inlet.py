@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from millstream.checkpoint.files import Files
 from millstream.checkpoint.folders import file_name
-from millstream.checkpoint.records import sealed, unsealed
-from millstream.checkpoint.spool import Spool, decoded, encoded
+from millstream.checkpoint.spool import Spool, read_rows, sealed_rows
 from millstream.connectors.intake.rows import joined
 from millstream.logical.catalog import Stream
 from millstream.model.records import Checked, Records
@@ -81,7 +80,7 @@ class TableInlet(SpooledInlet):
         names = self._files.names(self._folder)
         if not names:
             return []
-        records = decoded(unsealed(names[-1], self._files.read(names[-1]))).records
+        records = read_rows(names[-1], self._files.read(names[-1])).records
         self._folded, self._rows = int(names[-1].rpartition("/")[2]), len(records)
         return [records]
 
@@ -100,7 +99,7 @@ class TableInlet(SpooledInlet):
         left = _as_one(joined(told))
         older = self._files.names(self._folder)
         name = f"{self._folder}/{received:020d}"
-        self._files.replace(name, sealed(encoded(Checked(left))))
+        self._files.replace(name, sealed_rows(Checked(left)))
         self._folded, self._rows = received, len(left)
         for other in older:
             if other != name:

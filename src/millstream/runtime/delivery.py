@@ -117,12 +117,17 @@ class Delivery:
             self.sink.give(table, batch)
 
     def save(self) -> State:
-        names = ("rows", "batches", "_early", "_frontier")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "rows": self.rows,
+            "batches": self.batches,
+            "early": [batch.save() for batch in self._early],
+            "frontier": self._frontier,
+        }
 
     def restore(self, state: State) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
+        self.rows, self.batches = state["rows"], state["batches"]
+        self._early = [Batch.restored(saved) for saved in state["early"]]
+        self._frontier = state["frontier"]
         self.resumed = self.rows > 0
 
     def close(self) -> None:

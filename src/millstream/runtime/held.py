@@ -10,6 +10,7 @@ import numpy as np
 
 from millstream.connectors.intake.rows import joined
 from millstream.model.records import Records
+from millstream.physical.batch import State
 
 
 class HeldRows:
@@ -32,6 +33,12 @@ class HeldRows:
             self._runs[place] = run.slice(count, len(run))
         self._runs = [run for run in self._runs if len(run)]
         return joined([*parts, records.slice(0, 0)]).in_order()
+
+    def save(self) -> State:
+        return {"runs": [run.save() for run in self._runs]}
+
+    def restore(self, state: State) -> None:
+        self._runs = [Records.restored(run) for run in state["runs"]]
 
     def _add(self, records: Records) -> None:
         if not len(records):

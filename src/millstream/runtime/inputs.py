@@ -56,6 +56,10 @@ def is_held(stream: Stream, sources: Iterable[Source]) -> bool:
     return stream.delay > 0 and any(source.arrival for source in sources)
 
 
+# What a checkpoint has of every input, by these names.
+_SAVED = ("frontier", "received", "admitted", "late", "behind", "bad", "ended")
+
+
 class Input(ABC):
     """One stream as one query sees it."""
 
@@ -130,13 +134,12 @@ class Input(ABC):
 
     def save(self) -> State:
         """How far the stream has been read."""
-        names = ("frontier", "received", "admitted", "late", "behind", "bad", "ended")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _SAVED}
 
     def restore(self, state: State) -> None:
         """Go on from there; the stream is given from its beginning again."""
-        for name, value in state.items():
-            setattr(self, name, value)
+        for name in _SAVED:
+            setattr(self, name, state[name])
 
     def timed(self, records: Records, now: int) -> Records:
         """The rows in order of time; those of a stream without one get the time of arrival."""
@@ -224,11 +227,12 @@ class QueuedInput(Input):
         return arrival.without(known) if known else arrival
 
     def save(self) -> State:
-        return super().save() | {"held": self._held}
+        return super().save() | {"held": None if self._held is None else self._held.save()}
 
     def restore(self, state: State) -> None:
-        self._held = state["held"]
-        super().restore({name: value for name, value in state.items() if name != "held"})
+        super().restore(state)
+        if self._held is not None:
+            self._held.restore(state["held"])
 
     def released(self, records: Records) -> Records:
         return records if self._held is None else self._held.released(records, self.frontier)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from millstream.model.time import INFINITY
 
@@ -19,6 +20,13 @@ class Tally:
     state_rows: int
     state_bytes: int
     frontier: int
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        return [
+            self.name, self.rows_in, self.rows_out, self.seconds, self.state_rows,
+            self.state_bytes, self.frontier,
+        ]  # fmt: skip
 
     def since(self, before: Tally) -> Tally:
         """What was done since then; what is kept is kept now."""

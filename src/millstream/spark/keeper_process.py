@@ -6,23 +6,23 @@ python -m millstream.spark.keeper_process <folder>/<place>.query <process of the
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from contextlib import suppress
 from multiprocessing.connection import Listener, wait
 from pathlib import Path
 
 from millstream.checkpoint.files import LocalFiles
-from millstream.fragments.keeping import Keeper
-from millstream.fragments.messages import Message
+from millstream.fragments.failures import failure_data
+from millstream.fragments.keeping import Keeper, Order
+from millstream.fragments.messages import packed_messages, unpacked_messages
+from millstream.model.codec import packed, unpacked
 from millstream.spark.keepers import Query, clear_up
 
 _LOOK = 1.0  # seconds between two looks whether the executor is still there
 
 
 def serve(told: Path, executor: int) -> None:
-    query = pickle.loads(told.read_bytes())
-    assert isinstance(query, Query)
+    query = Query.of(told.read_bytes())
     keeper = Keeper(query.work, LocalFiles(query.root, query.durable))
     with Listener(str(told.with_suffix("")), "AF_UNIX") as listener:
         socket = listener._listener._socket  # type: ignore[attr-defined]
@@ -38,16 +38,17 @@ def _answered(keeper: Keeper, listener: Listener) -> bool:
         request = task.recv_bytes()
         if not request:
             return False
-        task.send_bytes(pickle.dumps(_outcome(keeper, request), protocol=5))
+        task.send_bytes(packed(_outcome(keeper, request)))
     return True
 
 
-def _outcome(keeper: Keeper, request: bytes) -> list[Message] | BaseException:
+def _outcome(keeper: Keeper, request: bytes) -> dict[str, object]:
     try:
-        level, order, messages = pickle.loads(request)
-        return list(keeper.level(order, level, messages))
+        level, order, messages = unpacked(request)
+        given = keeper.level(Order.of(order), level, unpacked_messages(messages))
+        return {"messages": packed_messages(list(given))}
     except Exception as error:  # the task raises it, with the message of whoever made it
-        return error
+        return {"failure": failure_data(error)}
 
 
 def _is_alive(process: int) -> bool:

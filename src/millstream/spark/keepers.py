@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import pickle
 import secrets
 import stat
 import subprocess
@@ -26,11 +25,20 @@ from pathlib import Path
 import pyarrow as pa
 
 from millstream.checkpoint.folders import FOLDER_MODE, new_file
+from millstream.fragments.failures import failure_of
 from millstream.fragments.keeping import Order
-from millstream.fragments.messages import Kind, Message, as_record, messages_in
+from millstream.fragments.messages import (
+    Message,
+    as_record,
+    messages_in,
+    packed_messages,
+    unpacked_messages,
+)
 from millstream.fragments.work import Work
+from millstream.model.codec import packed, unpacked
 from millstream.model.errors import QueryError
 from millstream.spark.leaves import Task
+from millstream.spark.shipping import shipped, unshipped
 
 _PATIENCE = 60.0  # seconds in which a keeper must be up
 
@@ -48,6 +56,17 @@ class Query:
     def new(work: Work, root: str, durable: bool) -> Query:
         return Query(work, root, durable, secrets.token_hex(8))
 
+    def told(self) -> bytes:
+        """As data, and the user functions as they are shipped."""
+        work = self.work
+        functions = shipped(work.functions, work.aggregates)
+        return packed([work.told(), functions, self.root, self.durable, self.token])
+
+    @staticmethod
+    def of(told: bytes) -> Query:
+        work, functions, root, durable, token = unpacked(told)
+        return Query(Work.of(work, *unshipped(functions)), root, durable, token)
+
     @property
     def folder(self) -> Path:
         return Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}-{self.token}"
@@ -63,7 +82,7 @@ def kept_task(query: Query, level: int, order: Order) -> Task:
         try:
             answer = _asked(query, level, order, messages)
         except QueryError as error:  # a retry would not help
-            answer = list(query.work.told_everywhere(Kind.FAILURE, error, level))
+            answer = list(query.work.told_failure(error, level))
         for message in answer:
             yield as_record([message])
 
@@ -72,20 +91,19 @@ def kept_task(query: Query, level: int, order: Order) -> Task:
 
 def _asked(query: Query, level: int, order: Order, messages: list[Message]) -> list[Message]:
     try:
-        answer = _answer(query, level, order, messages)
+        return _answer(query, level, order, messages)
     except (EOFError, ConnectionError):  # the keeper was killed at its work
-        answer = _answer(query, level, order, messages)
-    if isinstance(answer, BaseException):
-        raise answer
-    assert isinstance(answer, list)
-    return answer
+        return _answer(query, level, order, messages)
 
 
-def _answer(query: Query, level: int, order: Order, messages: list[Message]) -> object:
+def _answer(query: Query, level: int, order: Order, messages: list[Message]) -> list[Message]:
     own = replace(order, attempt=f"{order.attempt}-{secrets.token_hex(3)}")
     with _connection(query, messages[0].place) as keeper:
-        keeper.send_bytes(pickle.dumps((level, own, messages), protocol=5))
-        return pickle.loads(keeper.recv_bytes())
+        keeper.send_bytes(packed([level, own.told(), packed_messages(messages)]))
+        told = unpacked(keeper.recv_bytes())
+    if "failure" in told:
+        raise failure_of(told["failure"])
+    return unpacked_messages(told["messages"])
 
 
 def _connection(query: Query, place: int) -> Connection:
@@ -121,16 +139,9 @@ def _start(query: Query, place: int) -> None:
     told = query.folder / f"{place}.query"
     told.unlink(missing_ok=True)
     with open(told, "xb", opener=new_file) as file:
-        file.write(_pickled(query))
+        file.write(query.told())
     command = [sys.executable, "-m", "millstream.spark.keeper_process", str(told), str(_executor())]
     subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-
-
-def _pickled(query: Query) -> bytes:
-    from pyspark import cloudpickle  # user functions need not be importable
-
-    pickled: bytes = cloudpickle.dumps(query)  # type: ignore[no-untyped-call]
-    return pickled
 
 
 def _executor() -> int:

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.folders import FOLDER_MODE
@@ -29,6 +30,14 @@ class Mark:
     batch: int
     files: dict[str, str]
     digests: dict[str, str]
+
+    def told(self) -> dict[str, Any]:
+        """As plain values, for a checkpoint."""
+        return {"batch": self.batch, "files": self.files, "digests": self.digests}
+
+    @staticmethod
+    def of(told: dict[str, Any]) -> Mark:
+        return Mark(told["batch"], told["files"], told["digests"])
 
     @property
     def range(self) -> str:

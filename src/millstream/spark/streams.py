@@ -72,7 +72,7 @@ class _Batches:
         self._query: StreamingQuery | None = None
 
     def begin(self, input: RemoteInput) -> None:
-        self._log.bring_to(input.mark)
+        self._log.bring_to(_mark_of(input))
         writer = self._stream.frame.writeStream.foreachBatch(self._handing(input))
         writer = writer.option("checkpointLocation", str(self._log.folder))
         if self._stream.bounded or self._stream.available_now:
@@ -88,8 +88,8 @@ class _Batches:
     def _handing(self, input: RemoteInput) -> Any:
         def hand(frame: DataFrame, id: int) -> None:
             mark = self._log.mark(id)
-            _check_next(input.mark, mark)
-            if not input.hand(SparkRows(frame, self._stream.leaf), mark):
+            _check_next(_mark_of(input), mark)
+            if not input.hand(SparkRows(frame, self._stream.leaf), mark.told()):
                 _sleep_until_stopped(frame)
 
         return hand
@@ -110,6 +110,11 @@ class _Batches:
         self._stopping = True
         if self._query is not None:
             self._query.stop()
+
+
+def _mark_of(input: RemoteInput) -> Mark | None:
+    """Of the last batch that it has taken."""
+    return None if input.mark is None else Mark.of(input.mark)
 
 
 def _check_next(before: Mark | None, mark: Mark) -> None:

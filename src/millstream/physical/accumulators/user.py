@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 
@@ -13,7 +13,9 @@ import pyarrow as pa
 from millstream.logical.evaluate import UserAggregate
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.functions import EvaluationError
+from millstream.model.codec import packed, unpacked
 from millstream.model.elements import Row
+from millstream.model.errors import QueryError
 from millstream.physical.accumulators.general import Bag, BagAccumulator
 from millstream.physical.accumulators.words import ABSENT
 from millstream.physical.batch import Ints, State
@@ -101,13 +103,38 @@ class Incremental(Recomputed):
             self._partial.pop(group, None)
 
     def save(self) -> State:
-        """Partial aggregates that cannot be pickled are left to be computed anew."""
+        """With the partial aggregates that are plain values, or that the user makes so; others are
+        computed anew from the rows."""
+        return {**super().save(), "partial": self._dumped()}
+
+    def _dumped(self) -> dict[int, bytes]:
+        dump = self._user.dump
+        if dump is None:
+            return self._plain()
         try:
-            partial = pickle.dumps(self._partial)
-        except Exception:  # as many as there are kinds of objects
-            partial = pickle.dumps({})
-        return {**super().save(), "partial": partial}
+            return {group: packed(dump(each)) for group, each in self._partial.items()}
+        except Exception as error:  # whatever the user's code raises or gives
+            raise QueryError(
+                f'aggregate "{self._user.name}": "dump" failed: {error}',
+                help="dump gives plain values: numbers, texts, bytes, NumPy and Arrow arrays, and "
+                "lists, tuples and dicts of these",
+            ) from error
+
+    def _plain(self) -> dict[int, bytes]:
+        plain = {}
+        for group, each in self._partial.items():
+            with suppress(TypeError):
+                plain[group] = packed(each, exact=True)
+        return plain
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self._partial = pickle.loads(state["partial"])
+        load = self._user.load or (lambda plain: plain)
+        try:
+            told = state["partial"].items()
+            self._partial = {group: load(unpacked(each)) for group, each in told}
+        except Exception as error:  # whatever the user's code raises
+            raise QueryError(
+                f'aggregate "{self._user.name}": "load" failed: {error}',
+                help="load takes what dump gave",
+            ) from error

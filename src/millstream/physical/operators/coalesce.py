@@ -162,11 +162,11 @@ class CoalesceOperator(Operator):
         numbers = np.arange(self._base, self._stop)
         numbers = numbers[self._growing[numbers & (len(self._since) - 1)]]
         pieces = self._pieces(numbers, NEVER)
-        return {"pieces": [list(pieces.columns), pieces.start, pieces.end, pieces.weight]}
+        return {"pieces": pieces.save()}
 
     def _restore_pieces(self, state: State) -> None:
         self._agenda = Calendar(words=1)
-        self._grown(Batch.of(*state["pieces"]))
+        self._grown(Batch.restored(state["pieces"]))
 
     def save(self) -> State:
         pieces = self._save_pieces()

@@ -37,6 +37,9 @@ from millstream.physical.state.slots import Slots
 from millstream.physical.state.store import RowStore
 from millstream.physical.state.waiting import Waiting
 
+# Arrays by key and by slot, as a checkpoint names them.
+_SAVED = ("arrived", "oldest", "oldest_number", "latest", "unseen", "following", "since")
+
 
 @dataclass(frozen=True)
 class CountWindow(PhysicalPlan):
@@ -222,22 +225,19 @@ class CountWindowOperator(Operator):
         self._slots.release(self._gone)
         self._gone = np.empty(0, np.int64)
         used = self._slots.in_use()
-        names = (
-            "_arrived", "_oldest", "_oldest_number", "_latest", "_unseen", "_following", "_since",
-        )  # fmt: skip
         return {
             "waiting": self._waiting.save(),
             "keys": self._keys.save(),
             "used": used,
             "rows": self._rows.save(used),
-            "arrays": {name: getattr(self, name).copy() for name in names},
+            "arrays": {name: getattr(self, f"_{name}").copy() for name in _SAVED},
         }
 
     def restore(self, state: State) -> None:
         self._waiting.restore(state["waiting"])
         self._keys.restore(state["keys"])
-        for name, array in state["arrays"].items():
-            setattr(self, name, array)
+        for name in _SAVED:
+            setattr(self, f"_{name}", state["arrays"][name])
         self._rows.move(np.arange(self._rows.capacity), len(self._following))
         self._rows.restore(state["rows"], state["used"])
         self._slots.grow(len(self._following))

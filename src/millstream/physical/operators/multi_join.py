@@ -289,28 +289,26 @@ class MultiJoinOperator(Operator):
         """The elements of each input, without their codes."""
         saved = []
         for side in self._sides:
-            start, end, weight = side.kept.times(side.kept.slots())
-            rows = list(side.kept.rows(side.kept.slots())[: side.width])
-            saved.append({"batch": [rows, start, end, weight], "expired": side.expired})
+            rows = side.kept.rows(side.kept.slots())[: side.width]
+            batch = Batch(rows, *side.kept.times(side.kept.slots()), NEVER)
+            saved.append({"batch": batch.save(), "expired": side.expired})
         return saved
 
     def _take_back(self, saved: Sequence[State]) -> None:
         for side, elements in zip(self._sides, saved, strict=True):
-            self._keep(side.port, side.coded(Batch.of(*elements["batch"]), self._spaces))
+            self._keep(side.port, side.coded(Batch.restored(elements["batch"]), self._spaces))
             side.expired = elements["expired"]
 
     def save(self) -> State:
         return {
             "elements": self._elements(),
-            "new": [
-                [[list(b.columns), b.start, b.end, b.weight] for b in each] for each in self._new
-            ],
+            "new": [[batch.save() for batch in each] for each in self._new],
             "frontiers": self._frontiers.save(),
             "evaluated": self._evaluated,
         }
 
     def restore(self, state: State) -> None:
         self._take_back(state["elements"])
-        self._new = [[Batch.of(*saved) for saved in each] for each in state["new"]]
+        self._new = [[Batch.restored(saved) for saved in each] for each in state["new"]]
         self._frontiers.restore(state["frontiers"])
         self._evaluated = state["evaluated"]

@@ -323,12 +323,12 @@ class _QueueByKey(_Queues):
 
     def save(self) -> State:
         used = self._slots.in_use()
-        arrays = {name: getattr(self, name).copy() for name in (*_BY_KEY, "_following")}
+        arrays = {name: getattr(self, f"_{name}").copy() for name in _SAVED}
         return {"used": used, "words": self._words[:, used], "arrays": arrays}
 
     def restore(self, state: State) -> None:
-        for name, array in state["arrays"].items():
-            setattr(self, name, array)
+        for name in _SAVED:
+            setattr(self, f"_{name}", state["arrays"][name])
         self._scratch = np.zeros(len(self._arrived), np.int64)
         self._words = np.zeros((len(self._words), len(self._following)), np.int64)
         self._words[:, state["used"]] = state["words"]
@@ -337,3 +337,6 @@ class _QueueByKey(_Queues):
 
 
 _BY_KEY = ("_arrived", "_oldest_number", "_oldest", "_latest", "_unseen")
+
+# Arrays by key and by slot, as a checkpoint names them.
+_SAVED = ("arrived", "oldest_number", "oldest", "latest", "unseen", "following")

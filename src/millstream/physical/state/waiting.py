@@ -63,17 +63,12 @@ class Waiting:
         return _one_after_the_other(parts)
 
     def save(self) -> State:
-        if not self.batches:
-            return {"batch": None}
-        batch = merged(self.batches)
-        return {
-            "batch": [list(batch.columns), batch.start, batch.end, batch.weight, batch.frontier]
-        }
+        return {"batch": merged(self.batches).save() if self.batches else None}
 
     def restore(self, state: State) -> None:
         self.batches = []
         if state["batch"] is not None:
-            self.add(Batch.of(*state["batch"]))
+            self.add(Batch.restored(state["batch"]))
 
 
 def _one_after_the_other(parts: list[Batch]) -> list[Batch]:
