@@ -19,11 +19,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millstream.checkpoint.files import LocalFiles
+from millstream.checkpoint.files import CheckpointError, LocalFiles
 from millstream.relations.history import Piece
 
 _NAME = re.compile(r"(changes|rows|history)-(\d+)(?:-(-?\d+))?\.parquet")
 _NOTES = b"millstream"
+FORMAT = 1  # of the files of a view
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class ViewFiles:
         if last < 0:
             return None
         rows = self._read(_name("rows", last))
-        return Settled(rows, ended, last, _notes(rows))
+        return Settled(rows, ended, last, self._notes(rows))
 
     def logs(self) -> Iterator[tuple[pa.Table, int, int]]:
         """The changes since then, each with the number of its batch and the frontier after it."""
@@ -98,7 +99,7 @@ class ViewFiles:
             if kind == "changes":
                 table = self._read(name)
                 self.logged += table.num_rows
-                yield table, number, _notes(table)["frontier"]
+                yield table, number, self._notes(table)["frontier"]
 
     def _names(self) -> list[tuple[str, int, int, str]]:
         """Kind, batch, end and name of the files, by kind and batch."""
@@ -109,8 +110,20 @@ class ViewFiles:
         from pyarrow.parquet import write_table
 
         buffer = io.BytesIO()
-        write_table(table.replace_schema_metadata({_NOTES: json.dumps(notes)}), buffer)
+        told = json.dumps({"format": FORMAT, **notes})
+        write_table(table.replace_schema_metadata({_NOTES: told}), buffer)
         self._files.replace(name, buffer.getvalue())
+
+    def _notes(self, table: pa.Table) -> dict[str, int]:
+        notes: dict[str, int] = json.loads(table.schema.metadata[_NOTES])
+        format = notes.pop("format", 1)  # the first files do not say it
+        if format != FORMAT:
+            raise CheckpointError(
+                f'the files of the view in "{self._files.root}" have format {format}, this version '
+                f"reads format {FORMAT}",
+                help="use the version that wrote them, or drop the view and create it again",
+            )
+        return notes
 
     def _read(self, name: str) -> pa.Table:
         from pyarrow.parquet import read_table
@@ -120,8 +133,3 @@ class ViewFiles:
 
 def _name(kind: str, batch: int, until: int | None = None) -> str:
     return f"{kind}-{batch:010d}{'' if until is None else f'-{until}'}.parquet"
-
-
-def _notes(table: pa.Table) -> dict[str, int]:
-    notes: dict[str, int] = json.loads(table.schema.metadata[_NOTES])
-    return notes
