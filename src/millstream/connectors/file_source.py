@@ -40,7 +40,8 @@ class FileSource(RowSource):
 
     def resume(self, notes: Notes | None, received: int) -> int:
         self._notes = notes
-        found = [] if notes is None else notes.notes()
+        told = [] if notes is None else notes.notes()
+        found = [(row, [DataFile(*file) for file in files]) for row, files in told]
         begun = [number for number, (row, _) in enumerate(found) if row <= received]
         self._noted = found[begun[-1] :] if begun else found
         self._known = {file.path for _, files in found for file in files}
@@ -70,7 +71,7 @@ class FileSource(RowSource):
     def _note(self, row: int, files: list[DataFile]) -> None:
         with self._noting:
             if self._notes is not None:
-                self._notes.add(row, files)
+                self._notes.add(row, [file.told() for file in files])
 
     def _new(self, closed: threading.Event) -> Iterator[tuple[None, list[DataFile]]]:
         """The files that are not noted, some at a time."""

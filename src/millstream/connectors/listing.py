@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -24,6 +25,10 @@ class DataFile:
     size: int
     modified: int  # in nanoseconds
     constants: tuple[tuple[str, str | None], ...] = ()
+
+    def told(self) -> list[Any]:
+        """As plain values, for a checkpoint."""
+        return [self.path, self.size, self.modified, self.constants]
 
 
 def is_pattern(path: str) -> bool:
