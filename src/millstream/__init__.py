@@ -17,6 +17,7 @@ from millstream.model.errors import (
     RowErrorWarning,
 )
 from millstream.model.masking import secret
+from millstream.model.release import RELEASE
 
 if TYPE_CHECKING:
     from millstream.api.pulls import PullQuery
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from millstream.runtime.running import Running
     from millstream.runtime.sources import Feed
 
-__version__ = "0.1.0"
+__version__ = RELEASE
 
 __all__ = [
     "BindError",

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from millstream import __version__
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.fingerprint import fingerprint
 from millstream.checkpoint.records import sealed, unsealed
@@ -22,6 +21,7 @@ from millstream.logical.expressions import AggregateCall, Call
 from millstream.logical.plan import Plan, Source, expressions
 from millstream.logical.plan_data import plan_data
 from millstream.model.masking import MASK
+from millstream.model.release import RELEASE
 from millstream.model.types import sql_name
 
 FORMAT = 5  # of all files of a checkpoint
@@ -96,7 +96,7 @@ def claim(files: Files, own: Identity, plan: Mapping[str, Any]) -> Mapping[str, 
         _check(_json(files, _NAME), own)
         return _json(files, _PLAN)
     files.replace(_PLAN, sealed(json.dumps(plan).encode()))
-    told = {"format": FORMAT, "version": __version__, **vars(own)}
+    told = {"format": FORMAT, "version": RELEASE, **vars(own)}
     files.publish(_NAME, sealed(json.dumps(told).encode()))
     return plan
 
@@ -115,7 +115,7 @@ def unreadable(files: Files, why: str) -> CheckpointError:
     """What to raise where a checkpoint of this format has something that is not known here."""
     version = _json(files, _NAME)["version"]
     return CheckpointError(
-        f"{why}; it was written by version {version}, this is version {__version__}",
+        f"{why}; it was written by version {version}, this is version {RELEASE}",
         help=_REMEDY,
     )
 

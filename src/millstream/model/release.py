@@ -1,0 +1,3 @@
+"""The number of this release."""
+
+RELEASE = "0.1.0"
