@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import millstream as ms
 from millstream.model.elements import Element, normal_form
-from millstream.runtime import worker
+from millstream.runtime import rounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def checkpoint(folder: Path) -> Path:
 @contextmanager
 def batches_of(rows: int) -> Iterator[None]:
     """Queries take so many rows of each stream at a time."""
-    with mock.patch.multiple(worker, ROUND_ROWS=rows, BATCH_ROWS=rows):
+    with mock.patch.multiple(rounds, ROUND_ROWS=rows, BATCH_ROWS=rows):
         yield
 
 

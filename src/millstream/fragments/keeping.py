@@ -146,4 +146,7 @@ class _Runner:
 
 def _steps(files: Files, logs: Iterable[Ref]) -> Iterator[ShardStep]:
     for log in logs:
-        yield from map(ShardStep.of, log.read_record(files))
+        told = log.read_record(files)
+        with restoring(files, "a log"):
+            steps = [ShardStep.of(each) for each in told]
+        yield from steps

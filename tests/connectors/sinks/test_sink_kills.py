@@ -23,7 +23,7 @@ from checkpoint.test_kills import elements, last_manifest
 from connectors.sinks import killed_insert
 from effort import kills
 from millstream.fragments.remote import RemoteExecutor
-from millstream.runtime import worker
+from millstream.runtime import rounds
 
 POSTGRES = pytest.mark.xdist_group("postgres")
 
@@ -95,7 +95,7 @@ def test_every_batch_is_given_twice(
         delivered(self)
 
     monkeypatch.setattr(RemoteExecutor, "delivered", lost)
-    monkeypatch.setattr(worker, "ROUND_ROWS", 1)  # so that there are several batches
+    monkeypatch.setattr(rounds, "ROUND_ROWS", 1)  # so that there are several batches
     attempts = 0
     while attempts < 50:
         attempts, notes[0] = attempts + 1, 0
