@@ -16,7 +16,7 @@ import pytest
 import millstream as ms
 from millstream.connectors.contracts import GivenBatch, Sink, SinkContext
 from millstream.connectors.registry import Connectors
-from millstream.connectors.sinks import postgres
+from millstream.connectors.sinks import postgres_rows
 
 psycopg = pytest.importorskip("psycopg", reason="pip install 'millstream[postgres]'")
 
@@ -240,16 +240,16 @@ def test_an_answer_of_the_server_that_is_lost(
     url: str, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch is there, and nobody was told so."""
-    write, calls = postgres.Postgres._write, []
+    write, calls = postgres_rows.Postgres._write, []
 
-    def lossy(self: postgres.Postgres, rows: bytes, batch: int) -> None:
+    def lossy(self: postgres_rows.Postgres, rows: bytes, batch: int) -> None:
         write(self, rows, batch)
         calls.append(batch)
         if len(calls) == 1:
             self._connection.close()
             raise psycopg.OperationalError("the connection is lost")
 
-    monkeypatch.setattr(postgres.Postgres, "_write", lossy)
+    monkeypatch.setattr(postgres_rows.Postgres, "_write", lossy)
     given(url, 0)
     assert calls == [0, 0]
     assert database.execute("SELECT count(*) FROM answers").fetchone() == (2,)
@@ -259,7 +259,7 @@ def test_a_server_that_stays_away(
     url: str, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query fails in words, others go on, and it is started again from its checkpoint."""
-    monkeypatch.setattr(postgres, "_PAUSES", (0.01, 0.02))
+    monkeypatch.setattr(postgres_rows, "_PAUSES", (0.01, 0.02))
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
     sink = ms.sink("postgres", url=url, table="answers")
     pause = threading.Event()
