@@ -14,7 +14,7 @@ demo: $(VENV)/ready  ## set up, then four continuous queries, live in the termin
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell README.md ARCHITECTURE.md CHANGELOG.md docs src examples benchmarks tools
+	$(BIN)/codespell README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md docs src examples benchmarks tools
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy

@@ -227,9 +227,9 @@ def test_files_that_are_read_to_their_end_are_never_idle(
         "ORDERED BY t UNIT SECONDS IDLE AFTER 1 SECOND"
     )
     running = session.sql("SELECT COUNT(*) AS n FROM s WINDOW(RANGE 5)").start(trigger=trigger)
-    worker = running._worker
+    rounds = running._rounds
     assert running.wait(SOON)
-    assert not worker._silence._patient()
+    assert not rounds._silence._patient()
     assert running.progress.late == 0
 
 
