@@ -118,6 +118,18 @@ def test_tables_that_grow_are_planned_anew() -> None:
     assert query.planned is query.planned
 
 
+def test_a_running_query_is_explained_as_it_runs() -> None:
+    session = ms.Session(engine="local")
+    table = session.table("T", schema={"k": "BIGINT"})
+    session.feed("A", {"t": "BIGINT", "k": "BIGINT"}, time="t")
+    query = query_of(session, "SELECT A.k FROM A WINDOW(RANGE 9) JOIN T ON A.k = T.k")
+    with query.start("noop"):
+        planned = query.planned
+        table.insert([{"k": k} for k in range(100_001)])
+        assert query.planned is planned
+    assert query.planned is not planned
+
+
 def test_the_rows_of_a_started_query_are_those_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """DISTINCT is coalesced in both: a row is given once, not in a piece for each equal row."""
     plans: list[PhysicalPlan] = []

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
+from millstream.model.names import Name
 
 ROWS = [{"t": 1, "price": 5}, {"t": 3, "price": 9}]
 TEXT = "SELECT MAX(price) AS best FROM Bid WINDOW(RANGE 4)"
@@ -78,7 +79,7 @@ def test_watermark_is_a_word_for_delay() -> None:
     session.feed("A", columns, time="t", watermark="5")
     session.feed("B", columns, time="t", delay="5")
     session.stream("C", [{"t": 1}], time="t", watermark=7)
-    delays = [session.catalog.stream(ms.model.names.Name(n)).delay for n in "ABC"]
+    delays = [session.catalog.stream(Name(name)).delay for name in "ABC"]
     assert delays == [5, 5, 7]
     with pytest.raises(ms.DataError, match="delay and watermark are the same"):
         session.feed("D", columns, time="t", delay="5", watermark="5")
@@ -86,12 +87,20 @@ def test_watermark_is_a_word_for_delay() -> None:
 
 def test_old_names_warn() -> None:
     session = ms.Session(engine="local", on_error="stop", memory=5e6)
-    with pytest.deprecated_call(match="write session.settings.on_error"):
+    with pytest.deprecated_call(match="read session.settings.on_error"):
         assert session.on_error == "stop"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert session.settings.memory == 5e6
         assert session.engine == "local"
+    with pytest.deprecated_call(match=r"write Session\(on_error=…\)"):
+        session.on_error = "skip"
+    assert session.settings.on_error == "skip"
+    with (
+        pytest.deprecated_call(match="on_error"),
+        pytest.raises(ms.QueryError, match='not "never"'),
+    ):
+        session.on_error = "never"
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         session.nonsense  # noqa: B018
 

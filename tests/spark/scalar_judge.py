@@ -23,7 +23,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 from scalar_differences import excluded, is_meant_failure, is_meant_refusal, is_rough
 from scalar_grammar import Tree
-from scalar_values import COLUMNS, TYPES
 
 import millstream as ms
 from millstream.logical.evaluate import evaluator
@@ -35,6 +34,7 @@ from millstream.model.values import to_arrow, to_plain, to_type
 from millstream.physical.expressions import compile_expression
 from millstream.spark.schemas import spark_type, typed
 from millstream.spark.starting import for_batches, local_spark
+from scalar_values import COLUMNS, TYPES
 
 SCHEMA: Schema = tuple(Field(name, TYPES[kind], "S") for name, kind in COLUMNS.items())
 FAILED = "failed"

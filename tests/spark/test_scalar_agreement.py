@@ -13,9 +13,9 @@ import pytest
 import scalar_judge
 from scalar_grammar import expressions
 from scalar_judge import Rows, judge, shrunk
-from scalar_values import rows
 
 from effort import WANTED, examples
+from scalar_values import rows
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from millstream.api.admission import Admission
+from millstream.api.entered import Entered
 from millstream.api.workspace import Workspace
 from millstream.logical.catalog import Connector, RegisteredQuery
 from millstream.logical.instants import chronon
@@ -25,7 +26,6 @@ from millstream.model.errors import (
     listed,
     warn_caller,
 )
-from millstream.model.frames import HasRows
 from millstream.model.modes import Emit, QueryState
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from millstream.runtime.whole_answers import Chance
 
 
-class ContinuousQuery(HasRows):
+class ContinuousQuery(Entered):
     """A bound query of a session, and the plan by which it is carried out."""
 
     def __init__(
@@ -49,8 +49,8 @@ class ContinuousQuery(HasRows):
         sink: Connector | None = None,
         shed: float | None = None,
     ) -> None:
+        super().__init__(entry)
         self._workspace = workspace
-        self._entry = entry
         #: Where INSERT INTO writes.
         self.sink = sink
         self.emit = emit
@@ -65,30 +65,12 @@ class ContinuousQuery(HasRows):
         self._told_errors = 0  # how many were warned of
         self._refused: list[tuple[Row, str]] = []  # of the answer, by its sink
 
-    @property
-    def name(self) -> str:
-        return self._entry.name
-
     def _check_there(self) -> None:
         if self._entry.dropped:
             raise QueryError(f'query "{self.name}" was dropped')
 
-    @property
-    def state(self) -> QueryState:
-        """What SHOW QUERIES tells: registered, running, stopped or failed."""
-        return self._entry.state
-
     def note_state(self, state: QueryState) -> None:
         self._entry.state = state
-
-    @property
-    def text(self) -> str:
-        """Its statement, as the parser understood it."""
-        return self._entry.text
-
-    @property
-    def plan(self) -> Plan:
-        return self._entry.plan
 
     @property
     def schema(self) -> pa.Schema:
@@ -100,9 +82,14 @@ class ContinuousQuery(HasRows):
     @property
     def planned(self) -> PlannedQuery:
         """Its plan as `explain` shows it, and as `run` and `start` carry it out. It is made once,
-        and again when a table is no longer small."""
-        self._planned = self._workspace.plan(self.plan, self.emit, self._planned)
+        and again when a table is no longer small, unless the query runs."""
+        if self._planned is None or not self._is_running:
+            self._planned = self._workspace.plan(self.plan, self.emit, self._planned)
         return self._planned
+
+    @property
+    def _is_running(self) -> bool:
+        return self.running is not None and self.running.state is QueryState.RUNNING
 
     @property
     def rewrites(self) -> list[tuple[str, Plan]]:
@@ -318,7 +305,7 @@ class ContinuousQuery(HasRows):
                 f'query "{self.name}" has a sink already: INSERT INTO {self.sink.name}',
                 help="start it without a sink, or start the SELECT alone",
             )
-        if self.running is not None and self.running.state is QueryState.RUNNING:
+        if self._is_running:
             raise QueryError(f'query "{self.name}" is running already')
         given = self.sink if sink is None else sink
         asked = Start(given, checkpoint, trigger, late, errors, snapshots)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from millstream.api.entered import Entered
 from millstream.api.query import Query
 from millstream.api.readable import Readable
 from millstream.api.workspace import Workspace
@@ -21,8 +22,7 @@ from millstream.logical.text import plan_json, plan_text
 from millstream.model.arrays import single
 from millstream.model.elements import Row
 from millstream.model.errors import Diagnostic, MillstreamError, QueryError
-from millstream.model.frames import HasRows
-from millstream.model.modes import Emit, QueryState
+from millstream.model.modes import Emit
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.optimizer.choice import choose
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from millstream.runtime.running import Running
 
 
-class PullQuery(HasRows):
+class PullQuery(Entered):
     """What a SELECT over views and tables alone gives. `run` answers from what they keep, all read
     at one moment: each view as it stands at its own frontier. A question is not registered: only
     `start` and `named` do that, and `start` runs the query for ever, with the queries of the views
@@ -58,27 +58,13 @@ class PullQuery(HasRows):
         pull: Pull,
         refusal: MillstreamError | None,
     ) -> None:
+        super().__init__(entry)
         self._session = session
-        self._entry = entry
         self.pull = pull
         self._refusal = refusal
         self._continuous = Query(session.workspace, entry, Emit.FINAL, warnings)
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[Row, str]] = []
-
-    @property
-    def name(self) -> str:
-        return self._entry.name
-
-    @property
-    def text(self) -> str:
-        """Its statement, as the parser understood it."""
-        return self._entry.text
-
-    @property
-    def plan(self) -> Plan:
-        """Of the query that `start` runs."""
-        return self._entry.plan
 
     @property
     def emit(self) -> Emit:
@@ -96,10 +82,6 @@ class PullQuery(HasRows):
     def running(self) -> Running | None:
         """What `start` gave last."""
         return self._continuous.running
-
-    @property
-    def state(self) -> QueryState:
-        return self._entry.state
 
     def __repr__(self) -> str:
         return f"<PullQuery {self.name}: {self.text}>"

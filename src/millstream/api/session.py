@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from millstream.api.declaring import check_name, check_unit, one_delay, stream_of
 from millstream.api.execution import Execution
 from millstream.api.pulls import PullQuery
 from millstream.api.query import Query
@@ -28,16 +29,12 @@ from millstream.api.views import View
 from millstream.api.workspace import Settings, Workspace, engine_named
 from millstream.connectors.contracts import OpenSink, RowSource
 from millstream.connectors.intake.checking import records_of
-from millstream.connectors.intake.data import check_columns, is_spark_frame, schema_of, table_of
+from millstream.connectors.intake.data import is_spark_frame, schema_of, table_of
 from millstream.connectors.registry import Connect
 from millstream.logical.catalog import (
     Catalog,
-    Stream,
-    column_named,
 )
 from millstream.logical.evaluate import UserAggregate, UserFunction
-from millstream.logical.plan import Schema
-from millstream.model.durations import length
 from millstream.model.errors import (
     CatalogError,
     DataError,
@@ -47,15 +44,12 @@ from millstream.model.errors import (
     located,
 )
 from millstream.model.modes import EngineName
-from millstream.model.names import Name
 from millstream.runtime.inbox import CAPACITY
 from millstream.runtime.sources import Feed, Reader
 from millstream.sql.calls import is_free_name
 from millstream.sql.declarations import (
     as_table,
     declared_schema,
-    number_unit,
-    time_domain,
     type_named,
 )
 from millstream.sql.parser import parse
@@ -81,9 +75,8 @@ class Session:
     `processors` is how many a query may take: by default those that Spark has, and one on the
     local engine. A query whose streams declare rates that are too much for them cannot be started,
     unless `shed`, or SHED in its statement, lets it drop rows.
-    `memory` is how many bytes the joins of `query.run()` should use where the rates of streams are
-    known: with room to spare they drop expired rows later and in larger portions. It is no limit,
-    and started queries ignore it.
+    `memory` is how many bytes the joins of a query should use where the rates of streams are known:
+    with room to spare they drop expired rows later and in larger portions. It is no limit.
     `spark` is a session of yours for the engine "spark".
     """
 
@@ -143,14 +136,18 @@ class Session:
 
     def __getattr__(self, name: str) -> Any:
         """Settings by the names that they had as attributes."""
-        if name in _ATTRIBUTES:
-            warnings.warn(
-                f"session.{name} is deprecated: write session.settings.{name}",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return getattr(self.settings, name)
-        raise AttributeError(f"'Session' object has no attribute {name!r}")
+        if name not in _ATTRIBUTES:
+            raise AttributeError(f"'Session' object has no attribute {name!r}")
+        _warn_of_attribute(f"session.{name} is deprecated: read session.settings.{name}")
+        return getattr(self.settings, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """A setting that is changed holds for queries that are planned afterwards."""
+        if name not in _ATTRIBUTES:
+            return super().__setattr__(name, value)
+        _warn_of_attribute(f"session.{name} = … is deprecated: write Session({name}=…)")
+        self._workspace.settings = replace(self.settings, **{name: value})  # type: ignore[arg-type]
+        return None
 
     @property
     def catalog(self) -> Catalog:
@@ -192,13 +189,13 @@ class Session:
         `unique` names columns in all of which no two rows agree.
         """
         declared = None if schema is None else declared_schema(schema)
-        delay = _delay(delay, watermark)
+        delay = one_delay(delay, watermark)
         if declared is not None and isinstance(data, Iterator):
-            stream = self._declared(name, declared, time, delay, idle, unit, unique)
+            stream = stream_of(name, declared, time, delay, idle, unit, unique)
             self.catalog.add_stream(stream)
             self._origins.hold(stream.name, Reader(stream, RowSource(lambda: data), shared=True))
             return
-        _check_name(name)
+        check_name(name)
         if is_spark_frame(data):
             frame: Any = data
             if self.engine is EngineName.SPARK or frame.isStreaming:
@@ -210,11 +207,11 @@ class Session:
         given = None if declared is not None else table_of(data, None, name)
         columns = declared if given is None else schema_of(given, name)
         assert columns is not None
-        stream = self._declared(name, columns, time, delay, idle, unit, unique, bounded=True)
+        stream = stream_of(name, columns, time, delay, idle, unit, unique, bounded=True)
         if given is None:
             given = table_of(data, stream.columns, name, stream.units)
         else:
-            _check_unit(stream)
+            check_unit(stream)
         records = records_of(stream, given)
         self.catalog.add_stream(stream)
         self._origins.hold(stream.name, records)
@@ -233,8 +230,8 @@ class Session:
                 help="use a classic Spark session",
             )
         columns = stream_columns(frame.schema, name)
-        stream = self._declared(name, columns, **declared, bounded=not frame.isStreaming)
-        _check_unit(stream)
+        stream = stream_of(name, columns, **declared, bounded=not frame.isStreaming)
+        check_unit(stream)
         self.catalog.add_stream(replace(stream, numbered=False))
         self._origins.hold(stream.name, frame)
 
@@ -255,41 +252,12 @@ class Session:
 
         `capacity` is the number of rows that may wait in the queue of a query before `send` waits.
         """
-        delay = _delay(delay, watermark)
-        stream = self._declared(name, declared_schema(schema), time, delay, idle, unit, unique)
+        delay = one_delay(delay, watermark)
+        stream = stream_of(name, declared_schema(schema), time, delay, idle, unit, unique)
         feed = Feed(stream, capacity)
         self.catalog.add_stream(stream)
         self._origins.hold(stream.name, feed)
         return feed
-
-    def _declared(
-        self,
-        name: str,
-        columns: Schema,
-        time: str | tuple[str, str] | None,
-        delay: str | int | None,
-        idle: str | int | None,
-        unit: str | None,
-        unique: Sequence[str],
-        bounded: bool = False,
-    ) -> Stream:
-        _check_name(name)
-        check_columns(columns, name)
-        times = () if time is None else (time,) if isinstance(time, str) else tuple(time)
-        if len(times) > 2 or len(set(times)) < len(times):
-            raise DataError("time names one column, or the two between which a row is valid")
-        domain = time_domain(columns, [Name(column) for column in times], unit, name)
-        return Stream(
-            name,
-            columns,
-            domain,
-            tuple(column_named(columns, Name(column), name).name for column in times),
-            length(delay, domain, "the delay") or 0,
-            length(idle, domain, "the idle time"),
-            bounded=bounded,
-            unique=(_unique(columns, unique, name),) if unique else (),
-            unit=number_unit(domain, unit),
-        )
 
     def table(
         self,
@@ -310,14 +278,14 @@ class Session:
         the column that says since when a row is there, or the two between which it is valid.
         """
         declared = None if schema is None else declared_schema(schema)
-        _check_name(name)
+        check_name(name)
         if data is None and declared is None:
             raise DataError(f'table "{name}" has neither data nor a schema')
         rows = data if declared is not None else table_of(data, None, name)
         columns = declared if declared is not None else schema_of(rows, name)
-        stream = self._declared(name, columns, time, None, None, unit, ())
+        stream = stream_of(name, columns, time, None, None, unit, ())
         if declared is None:
-            _check_unit(stream)
+            check_unit(stream)
         handle = self._state.add_table(as_table(stream, key, changes))
         if rows is not None:
             handle.insert(rows)
@@ -443,28 +411,6 @@ class Session:
         return self._state.queries
 
 
-def _delay(delay: str | int | None, watermark: str | int | None) -> str | int | None:
-    if delay is not None and watermark is not None:
-        raise DataError("delay and watermark are the same", help="leave one of them out")
-    return watermark if delay is None else delay
-
-
-def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise DataError(f'unique is a list of columns: ["{names}"]')
-    return tuple(column_named(columns, Name(column), stream).name for column in names)
-
-
-def _check_unit(stream: Stream) -> None:
-    """Refuse a unit for times that are no numbers in the data either."""
-    if stream.unit is not None:
-        raise DataError(
-            f'stream "{stream.name}": column "{stream.time[0]}" is a TIMESTAMP, which has its own '
-            "unit",
-            help="leave the unit out",
-        )
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise DataError(f"a stream needs a name, not {name!r}")
+def _warn_of_attribute(message: str) -> None:
+    """In the line that reads or sets it."""
+    warnings.warn(message, DeprecationWarning, stacklevel=3)

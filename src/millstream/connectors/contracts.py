@@ -7,6 +7,7 @@ its query starts and then gets one table after the other.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -148,11 +149,11 @@ class Function(Noop):
             close()
 
 
-class UnopenedSink:
+class UnopenedSink(ABC):
     """A sink that is opened when its query starts."""
 
-    def open(self, context: SinkContext) -> Sink:
-        raise NotImplementedError
+    @abstractmethod
+    def open(self, context: SinkContext) -> Sink: ...
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,7 @@ from millstream.sql.statements import (
 )
 from millstream.sql.tokens import Cursor
 
-_EXPECTED = "a query, CREATE, INSERT INTO, UPDATE, DELETE, MERGE, DROP, STOP or SHOW"
-_SHOWN = ("STREAMS", "TABLES", "VIEWS", "QUERIES")
-_DROPPED = ("STREAM", "TABLE", "VIEW", "QUERY")
 _OF_STREAMS, _OF_COLUMNS = ("RATE", "SIZE"), ("DISTINCT", "MIN", "MAX")  # statistics
-_FIRST_WORDS = (
-    "SELECT", "WITH", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE", "DROP", "STOP", "SHOW"
-)  # fmt: skip
 
 
 class DefinitionReader:

@@ -1,0 +1,32 @@
+"""What is told of a query by its entry in the catalog."""
+
+from __future__ import annotations
+
+from millstream.logical.catalog import RegisteredQuery
+from millstream.logical.plan import Plan
+from millstream.model.frames import HasRows
+from millstream.model.modes import QueryState
+
+
+class Entered(HasRows):
+    def __init__(self, entry: RegisteredQuery) -> None:
+        self._entry = entry
+
+    @property
+    def name(self) -> str:
+        return self._entry.name
+
+    @property
+    def state(self) -> QueryState:
+        """What SHOW QUERIES tells: registered, running, stopped or failed."""
+        return self._entry.state
+
+    @property
+    def text(self) -> str:
+        """Its statement, as the parser understood it."""
+        return self._entry.text
+
+    @property
+    def plan(self) -> Plan:
+        """The bound plan of the query that goes on."""
+        return self._entry.plan
