@@ -97,7 +97,8 @@ class ScalarBinder:
             f'function "{name}" is not deterministic and would make the answer depend on when it '
             "is computed",
             span_of(node),
-            "use it in the first projection over a source stream, where it is evaluated once a row",
+            "use it in the first projection over a source stream, "
+            "where it is evaluated once per row",
         )
 
     # --- binding ---------------------------------------------------------------------------------
