@@ -6,7 +6,7 @@ moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ from millstream.model.time import INFINITY
 from millstream.model.values import to_arrow
 from millstream.physical.batch import Ints
 from millstream.physical.operator import Context
-from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.counted_rows import counted_rows
 from millstream.relations.tables import HeldTable
 from millstream.sql.changed_table import changed_table
 from millstream.sql.pulls import Read
@@ -137,18 +137,12 @@ def _evaluated(session: PullSession, values: Values) -> Records:
 
 def _check_once(held: HeldTable, gone: Records) -> None:
     """No row goes more often than it is there: several rows of a MERGE would have changed it."""
-    _, first, often = np.unique(
-        _codes(gone.columns, len(gone)), return_index=True, return_counts=True
-    )
-    rows = gone.take(first)
-    twice = np.flatnonzero(often > held.counts(rows))
+    counted = counted_rows(gone.columns, np.ones(len(gone), np.int64))
+    rows = gone.take(counted.first)
+    twice = np.flatnonzero(counted.weight > held.counts(rows))
     if len(twice):
         row = ", ".join(str(column[int(twice[0])].as_py()) for column in rows.columns)
         raise DataError(
             f'row ({row}) of table "{held.table.name}" matches several rows of the MERGE',
             help="let the condition of ON, or the source, leave one",
         )
-
-
-def _codes(columns: Sequence[pa.Array], length: int) -> Ints:
-    return KeySpace([column.type for column in columns]).encode(columns, length)

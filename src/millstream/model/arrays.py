@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from millstream.model.gathering import pick, pick_bits
 from millstream.model.long_texts import is_text, joined_texts, taken_texts
 from millstream.model.types import BIGINT, DATE, DOUBLE, INT, INTERVAL, REAL, TIMESTAMP
+
+AnyScalar = TypeVar("AnyScalar", bound=np.generic)
 
 # The types whose values are 4 or 8 bytes in one buffer, by id, and integers of their width.
 _PLAIN: dict[int, np.dtype[Any]] = {
@@ -30,6 +32,17 @@ def larger(present: int, least: int) -> int:
     """The capacity of an array that grows: an eighth more at least, so that growing is cheap in the
     long run and little is unused."""
     return max(least, present + present // 8)
+
+
+def with_room(values: NDArray[AnyScalar], count: int, fill: int = 0) -> NDArray[AnyScalar]:
+    """The array itself where it has `count` rows, else a longer one with `fill` in the new rows."""
+    known = len(values)
+    if known >= count:
+        return values
+    roomy = np.empty((larger(known, count), *values.shape[1:]), values.dtype)
+    roomy[:known] = values
+    roomy[known:] = fill
+    return roomy
 
 
 def view(array: pa.Array) -> NDArray[Any]:

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.model.time import INFINITY
-from millstream.physical.batch import NEVER, Batch, Columns, Ints
+from millstream.physical.batch import NEVER, Batch
 from millstream.physical.events.settling import Pieces
-from millstream.physical.state.key_rows import KeyRows
-from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.counted_rows import DistinctRows
 
 
 class AnswerTable:
@@ -29,8 +28,7 @@ class AnswerTable:
     """
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
-        self._keys = KeySpace(types)
-        self._rows = KeyRows(self._keys)
+        self._rows = DistinctRows(types)
         self._pieces = Pieces()
 
     def __len__(self) -> int:
@@ -39,32 +37,23 @@ class AnswerTable:
 
     @property
     def nbytes(self) -> int:
-        return self._keys.nbytes + self._rows.nbytes + self._pieces.nbytes
+        return self._rows.nbytes + self._pieces.nbytes
 
     def apply(self, changes: Batch) -> Batch:
         """Let rows come (weight > 0) and go (weight < 0) at their starts. Gives the elements that
         end by that."""
         order = changes.start.argsort(kind="stable")
-        codes = self._encode(changes.columns, len(changes))[order]
+        codes = self._rows.encode(changes.columns, len(changes))[order]
         times, weights = changes.start[order], changes.weight[order]
         code, start, end, weight = self._pieces.settle(codes, times, weights)
         return Batch(self._rows.rows(code), start, end, weight, changes.frontier).gathered()
 
-    def _encode(self, columns: Columns, length: int) -> Ints:
-        known = self._keys.count
-        codes = self._keys.encode(columns, length)
-        if self._keys.count > known:
-            fresh = (codes >= known).nonzero()[0]
-            self._rows.grow(self._keys.count)
-            self._rows.put(codes[fresh], columns.take(fresh))
-        return codes
-
     def swept(self) -> AnswerTable:
         """The same rows without those that do not hold any more, once they are as many again; this
         one stays as it is, so that nobody who reads it need wait."""
-        if self._keys.count <= 2 * len(self._pieces) + 1024:
+        if len(self._rows) <= 2 * len(self._pieces) + 1024:
             return self
-        fresh = AnswerTable(self._keys.types)
+        fresh = AnswerTable(self._rows.keys.types)
         fresh.apply(self.holding())
         return fresh
 

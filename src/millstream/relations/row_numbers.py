@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import larger, with_room
 from millstream.physical.batch import Ints
 from millstream.physical.kernels.stacks import peek, pop, push
 from millstream.physical.state.slots import Slots
@@ -46,13 +46,13 @@ class RowNumbers:
         return numbers
 
     def _put(self, codes: Ints, numbers: Ints) -> None:
-        self._top = _with_room(self._top, int(codes.max(initial=-1)) + 1)
+        self._top = with_room(self._top, int(codes.max(initial=-1)) + 1, -1)
         lacking = self._slots.lacking(len(codes))
         if lacking:
             self._slots.grow(larger(self._slots.capacity, self._slots.capacity + lacking))
-            self._below = _with_room(self._below, self._slots.capacity)
-            self._number = _with_room(self._number, self._slots.capacity)
-            self._owner = _with_room(self._owner, self._slots.capacity)
+            self._below = with_room(self._below, self._slots.capacity, -1)
+            self._number = with_room(self._number, self._slots.capacity, -1)
+            self._owner = with_room(self._owner, self._slots.capacity, -1)
         slots = self._slots.take(len(codes))
         push(codes, numbers, slots, self._top, self._below, self._number, self._owner)
 
@@ -79,12 +79,3 @@ class RowNumbers:
         codes = renumbered[codes]
         self._clear(int(codes.max(initial=-1)) + 1, len(codes))
         self._put(codes, numbers)
-
-
-def _with_room(values: Ints, count: int) -> Ints:
-    """Room for so many; -1 where nothing is."""
-    if count <= len(values):
-        return values
-    roomy = np.full(larger(len(values), count), -1, np.int64)
-    roomy[: len(values)] = values
-    return roomy

@@ -9,15 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.catalog import Changes, Table
-from millstream.model.arrays import larger
+from millstream.model.arrays import with_room
 from millstream.model.errors import DataError, listed
 from millstream.model.records import Records
-from millstream.physical.batch import Columns, Ints
-from millstream.physical.state.key_rows import KeyRows
-from millstream.physical.state.keys import KeySpace
+from millstream.physical.batch import Ints
+from millstream.physical.state.counted_rows import CountedRows, counted_codes, kept_codes
 from millstream.relations.row_numbers import RowNumbers
-
-_FEW = 1024
 
 
 @dataclass(frozen=True)
@@ -38,13 +35,10 @@ class TableContents:
         self._names = [field.name for field in table.columns]
         self._key = [self._names.index(name) for name in table.key]
         types = [field.type for field in table.columns]
-        self._rows = KeySpace(types)  # every row that was there since it was last swept
-        self._stored = KeyRows(self._rows)
-        self._counts = np.zeros(_FEW, np.int64)  # how often each is there
+        self._rows = CountedRows(types)
         self._numbers = RowNumbers()
-        self._keys = KeySpace([types[number] for number in self._key])
-        self._taken = np.zeros(_FEW, np.int64)  # how many rows have each key
-        self._of_key = np.zeros(_FEW, np.int64)  # the last row that came with each key
+        self._keys = CountedRows([types[number] for number in self._key])
+        self._of_key = np.zeros(0, np.int64)  # the code of the last row with each key
         self.size = 0
 
     def __len__(self) -> int:
@@ -53,16 +47,16 @@ class TableContents:
     def difference(self, columns: Sequence[pa.Array], weight: Ints) -> Difference:
         """What rows that come (above 0) and go (below 0) at one moment change: a row that does both
         stays. DataError where one goes that is not there."""
-        codes = self._encode(columns, len(weight))
-        distinct, first, group = np.unique(codes, return_index=True, return_inverse=True)
-        net = np.bincount(group, weight, len(distinct)).astype(np.int64)
-        missing = np.flatnonzero(self._counts[distinct] + net < 0)
+        codes = self._rows.encode(columns, len(weight))
+        counted = counted_codes(codes, weight)
+        first, net = counted.first, counted.weight
+        missing = np.flatnonzero(self._rows.count_of(codes[first]) + net < 0)
         if len(missing):
             row = first[missing].min()
             raise self._error(f"row {self._shown(columns, row)} is not there")
         goes = np.repeat(first, np.maximum(-net, 0))
         comes = np.repeat(np.arange(len(weight)), np.maximum(weight, 0))
-        comes = comes[_last_of_each(group[comes], net)]
+        comes = comes[_last_of_each(counted.group[comes], net)]
         index = np.concatenate([np.sort(goes), comes])
         sign = np.repeat(np.array([-1, 1], np.int64), [len(goes), len(comes)])
         return Difference(index, sign, codes[index])
@@ -72,33 +66,21 @@ class TableContents:
         came goes first. DataError, and nothing is changed, where two would have one key."""
         if self._key:
             self._claim(columns, change)
-        np.add.at(self._counts, change.codes, change.sign)
+        self._rows.add(change.codes, change.sign)
         self.size += int(change.sign.sum())
         goes = change.sign < 0
         numbers = [self._numbers.go(change.codes[goes]), self._numbers.come(change.codes[~goes])]
         self._sweep()
         return np.concatenate(numbers)
 
-    def _encode(self, columns: Sequence[pa.Array], length: int) -> Ints:
-        known = self._rows.count
-        codes = self._rows.encode(columns, length)
-        count = self._rows.count
-        if count > known:
-            self._counts = _with_room(self._counts, count)
-            self._stored.grow(count)
-            fresh = np.flatnonzero(codes >= known)
-            self._stored.put(codes[fresh], Columns.of(columns).take(fresh))
-        return codes
-
     def _claim(self, columns: Sequence[pa.Array], change: Difference) -> None:
         of_key = [columns[number] for number in self._key]
         keys = self._keys.encode(of_key, len(change.sign))
-        self._taken = _with_room(self._taken, self._keys.count)
-        self._of_key = _with_room(self._of_key, self._keys.count)
-        np.add.at(self._taken, keys, change.sign)
-        twice = np.flatnonzero(self._taken[keys] > 1)
+        self._of_key = with_room(self._of_key, len(self._keys))
+        self._keys.add(keys, change.sign)
+        twice = np.flatnonzero(self._keys.count_of(keys) > 1)
         if len(twice):
-            np.add.at(self._taken, keys, -change.sign)
+            self._keys.add(keys, -change.sign)
             remedy = "UPDATE or DELETE the row first"
             if self._table.changes is Changes.OWN:
                 remedy = f'let "{self._table.time[0]}" be part of it, if rows follow each other'
@@ -111,39 +93,32 @@ class TableContents:
 
     def _sweep(self) -> None:
         """Forget rows and keys that are gone, each time half as many again have come."""
-        if self._rows.is_stale:
-            kept = np.flatnonzero(self._counts[: self._rows.count])
-            renumbered = self._rows.keep(kept)
+        renumbered = self._rows.forget()
+        if renumbered is not None:
             self._of_key = renumbered[np.minimum(self._of_key, len(renumbered) - 1)]
             self._numbers.renumber(renumbered)
-            self._stored.move(kept, len(kept) + _FEW)
-            self._stored.vacuum(np.arange(len(kept)))
-            self._counts = _with_room(self._counts[kept], len(kept) + _FEW)
-        if self._keys.is_stale:
-            taken = np.flatnonzero(self._taken[: self._keys.count])
-            self._keys.keep(taken)
-            self._taken = _with_room(self._taken[taken], len(taken) + _FEW)
-            self._of_key = _with_room(self._of_key[taken], len(taken) + _FEW)
+        of_keys = self._keys.forget()
+        if of_keys is not None:
+            self._of_key = self._of_key[kept_codes(of_keys)]
 
     def rows(self) -> tuple[list[pa.Array], Ints]:
         """All rows in the order in which they came, and their numbers."""
         codes, numbers = self._numbers.all()
-        return list(self._stored.rows(codes)), numbers
+        return list(self._rows.rows(codes)), numbers
 
     def numbers(self, columns: Sequence[pa.Array], length: int) -> Ints:
         """The numbers of rows that are there, which would go."""
-        return self._numbers.numbers(self._rows.encode(columns, length, add=False))
+        return self._numbers.numbers(self._rows.find(columns, length))
 
     def counts(self, columns: Sequence[pa.Array], length: int) -> Ints:
         """How often each of these rows is there."""
-        codes = self._rows.encode(columns, length, add=False)
-        return np.where(codes < 0, 0, self._counts[codes])
+        return self._rows.count_of(self._rows.find(columns, length))
 
     def with_keys(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
         """The rows that have one of these keys, each once."""
-        codes = self._keys.encode(keys, len(keys[0]), add=False)
-        codes = np.unique(codes[codes >= 0])
-        return list(self._stored.rows(self._of_key[codes[self._taken[codes] > 0]]))
+        codes = self._keys.find(keys, len(keys[0]))
+        codes = np.unique(codes[self._keys.count_of(codes) > 0])
+        return list(self._rows.rows(self._of_key[codes]))
 
     def table(self) -> pa.Table:
         """All rows as a table."""
@@ -165,10 +140,8 @@ def net_rows(records: Records) -> Records:
     """The rows that numbered changes leave: those that came and did not go, or went and did not
     come."""
     assert records.number is not None
-    _, first, group = np.unique(records.number, return_index=True, return_inverse=True)
-    weight = np.bincount(group, weights_of(records), len(first)).astype(np.int64)
-    left = np.flatnonzero(weight)
-    return replace(records.take(first[left]), weight=weight[left])
+    first, weight = counted_codes(records.number, weights_of(records)).nonzero()
+    return replace(records.take(first), weight=weight)
 
 
 def _last_of_each(groups: Ints, wanted: Ints) -> Ints:
@@ -181,11 +154,3 @@ def _last_of_each(groups: Ints, wanted: Ints) -> Ints:
 
 def weights_of(records: Records) -> Ints:
     return np.ones(len(records), np.int64) if records.weight is None else records.weight
-
-
-def _with_room(counts: Ints, count: int) -> Ints:
-    if count <= len(counts):
-        return counts
-    roomy = np.zeros(larger(len(counts), count), np.int64)
-    roomy[: len(counts)] = counts
-    return roomy

@@ -23,7 +23,7 @@ from millstream.physical.instants import up
 from millstream.physical.kernels.looks import greatest, has_value, least
 from millstream.physical.ordering import order_words
 from millstream.physical.pieces import check_pieces
-from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.counted_rows import counted_rows
 
 
 def shown(rows: Columns) -> Columns:
@@ -102,11 +102,8 @@ def _counted(batch: Batch) -> Batch:
 
 def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
     """The rows that elements of one instant add up to, sorted."""
-    types = [array.type for array in batch.columns]
-    codes = KeySpace(types).encode(batch.columns, len(batch))
-    totals = np.bincount(codes, batch.weight).astype(np.int64) if len(codes) else codes
-    _, first = np.unique(codes, return_index=True)
-    rows = shown(batch.columns.take(np.repeat(first, totals)))
+    counted = counted_rows(batch.columns, batch.weight)
+    rows = shown(batch.columns.take(np.repeat(counted.first, counted.weight)))
     words = [word for array in rows for word in order_words(array)]
     if words:
         rows = rows.take(np.lexsort(words[::-1]))

@@ -34,6 +34,7 @@ from millstream.physical.kernels.positions import positions
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.ordering import in_order
 from millstream.physical.row_hashes import row_hashes
+from millstream.physical.state.counted_rows import first_rows
 from millstream.physical.state.keys import KeySpace
 from millstream.runtime.answers import shown
 
@@ -122,7 +123,5 @@ def _pieces(batch: Batch) -> Batch:
     follows = np.append(code[1:] == code[:-1], False)[: len(code)]
     end = np.where(follows, np.append(time[1:], 0)[: len(code)], INFINITY)
     held = np.flatnonzero(levels != 0)
-    first_row = np.zeros(count, np.int64)
-    first_row[codes[::-1]] = np.arange(len(codes))[::-1]
-    rows = shown(batch.columns.take(first_row[code[held]]))
+    rows = shown(batch.columns.take(first_rows(codes, count)[code[held]]))
     return Batch(rows, time[held], end[held], levels[held], batch.frontier)

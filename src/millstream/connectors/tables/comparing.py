@@ -7,10 +7,9 @@ import pyarrow as pa
 
 from millstream.connectors.tables.table_source import TableChanges
 from millstream.logical.catalog import Table
-from millstream.model.arrays import larger
 from millstream.model.errors import DataError, listed
 from millstream.physical.batch import Ints
-from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.counted_rows import CountedRows, counted_rows
 
 
 def differences(old: pa.Table, new: pa.Table) -> TableChanges:
@@ -26,19 +25,8 @@ def differences(old: pa.Table, new: pa.Table) -> TableChanges:
 
 def net_changes(rows: pa.Table, weight: Ints) -> TableChanges:
     """The same changes with each row once, where its weights do not cancel out."""
-    codes = _codes(rows)
-    count = int(codes.max(initial=-1)) + 1
-    sums = np.bincount(codes, weight, count).astype(np.int64)
-    first = np.empty(count, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    left = np.flatnonzero(sums)
-    left = left[np.argsort(first[left])]
-    return TableChanges(rows.take(pa.array(first[left])), sums[left])
-
-
-def _codes(rows: pa.Table) -> Ints:
-    """A number for each row, the same for equal rows."""
-    return KeySpace(rows.schema.types).encode(arrays_of(rows), rows.num_rows)
+    first, net = counted_rows(arrays_of(rows), weight).nonzero()
+    return TableChanges(rows.take(pa.array(first)), net)
 
 
 def arrays_of(rows: pa.Table) -> list[pa.Array]:
@@ -56,8 +44,7 @@ class UniqueKeys:
         self._table = table
         self._columns = list(table.key)
         types = {field.name: field.type for field in table.columns}
-        self._keys = KeySpace([types[name] for name in table.key])
-        self._counts = np.zeros(64, np.int64)  # by code
+        self._keys = CountedRows([types[name] for name in table.key])
 
     def add(self, rows: pa.Table, weight: Ints) -> None:
         """Let rows come and go. DataError where a key is NULL or comes twice: then they have
@@ -67,19 +54,13 @@ class UniqueKeys:
         keys = rows.select(self._columns)
         self._check_not_null(keys.filter(pa.array(weight > 0)))
         codes = self._keys.encode(arrays_of(keys), rows.num_rows)
-        if len(self._counts) < self._keys.count:
-            room = larger(len(self._counts), self._keys.count)
-            self._counts = np.pad(self._counts, (0, room - len(self._counts)))
-        np.add.at(self._counts, codes, weight)
-        twice = np.flatnonzero(self._counts[codes] > 1)
+        self._keys.add(codes, weight)
+        counts = self._keys.count_of(codes)
+        twice = np.flatnonzero(counts > 1)
         if len(twice):
-            error = self._comes_twice(keys.slice(int(twice[0]), 1), self._counts[codes[twice[0]]])
-            np.subtract.at(self._counts, codes, weight)
-            raise error
-        if self._keys.is_stale:
-            there = np.flatnonzero(self._counts)
-            self._keys.keep(there)
-            self._counts = self._counts[there]
+            self._keys.add(codes, -weight)
+            raise self._comes_twice(keys.slice(int(twice[0]), 1), counts[twice[0]])
+        self._keys.forget()
 
     def _check_not_null(self, keys: pa.Table) -> None:
         for name in self._columns:

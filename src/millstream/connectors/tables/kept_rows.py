@@ -14,9 +14,8 @@ from millstream.connectors.tables.comparing import UniqueKeys, arrays_of, net_ch
 from millstream.connectors.tables.decoding import UNCHANGED, Unchanged, Value, Values
 from millstream.connectors.tables.postgres_columns import typed
 from millstream.connectors.tables.table_source import TableChanges
-from millstream.model.arrays import larger
 from millstream.physical.batch import Ints
-from millstream.physical.state.keys import KeySpace
+from millstream.physical.state.counted_rows import CountedRows, kept_codes
 from millstream.physical.state.store import RowStore
 
 
@@ -59,21 +58,21 @@ class KeptRows:
         self._origin = origin
         self._schema = rows.schema
         self._unique = UniqueKeys(origin.table)
-        self._keys = KeySpace([pa.binary()] * len(identities))
-        self._rows = RowStore(rows.schema.types)
-        self._counts = np.zeros(self._rows.capacity, np.int64)  # by code, as the rows
+        self._identities = CountedRows([pa.binary()] * len(identities))
+        self._rows = RowStore(rows.schema.types)  # by the codes of their identities
         self._check(rows, np.ones(rows.num_rows, np.int64))
         codes = self._codes(identities, rows.num_rows)
         self._rows.put(codes, arrays_of(rows))
-        self._counts += np.bincount(codes, minlength=len(self._counts))
+        self._identities.add(codes, np.ones(len(codes), np.int64))
 
     def table(self) -> pa.Table:
-        return self._at(np.repeat(np.arange(len(self._counts)), self._counts))
+        codes = np.arange(len(self._identities))
+        return self._at(np.repeat(codes, self._identities.count_of(codes)))
 
     def change(self, footprint: Footprint) -> TableChanges:
         """Do what a transaction did, in whole or, where a value or a key is wrong, not at all."""
         codes = self._codes_of(list(footprint.count))
-        before = self._counts[codes]
+        before = self._identities.count_of(codes)
         delta = np.fromiter(footprint.count.values(), np.int64)
         after = before + delta
         assert not len(after) or after.min() >= 0, "a row went that was not there"
@@ -88,9 +87,8 @@ class KeptRows:
         )
         self._check(changes.rows, changes.weight)
         self._rows.put(codes[fresh], arrays_of(new))
-        self._counts[codes] = after
-        if self._keys.is_stale:
-            self._forget()
+        self._identities.add(codes, delta)
+        self._forget()
         return changes
 
     def _check(self, rows: pa.Table, weight: Ints) -> None:
@@ -123,20 +121,17 @@ class KeptRows:
         return self._codes([pa.array(column, pa.binary()) for column in columns], len(identities))
 
     def _codes(self, identities: Sequence[pa.Array], length: int) -> Ints:
-        codes = self._keys.encode(identities, length)
-        self._rows.grow(self._keys.count)
-        if len(self._counts) < self._rows.capacity:
-            self._counts = np.pad(self._counts, (0, self._rows.capacity - len(self._counts)))
+        codes = self._identities.encode(identities, length)
+        self._rows.grow(len(self._identities))
         return codes
 
     def _forget(self) -> None:
         """The identities of rows that are gone."""
-        there = np.flatnonzero(self._counts)
-        self._keys.keep(there)
-        capacity = larger(0, len(there))
-        self._rows.move(there, capacity)
-        self._rows.vacuum(np.arange(len(there)))
-        self._counts = np.pad(self._counts[there], (0, capacity - len(there)))
+        renumbered = self._identities.forget()
+        if renumbered is not None:
+            there = kept_codes(renumbered)
+            self._rows.move(there, len(there))
+            self._rows.vacuum(np.arange(len(there)))
 
 
 def _texts(column: Sequence[Value | Kept]) -> pa.Array:

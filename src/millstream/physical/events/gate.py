@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import larger, with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch, Columns, Ints, Mask, State
 from millstream.physical.events.timeline import Timeline
@@ -125,9 +125,7 @@ class Gate:
         self._store.move(np.arange(self._store.capacity), rows)
 
     def _know_groups(self, groups: int) -> None:
-        if len(self._groups) < groups:
-            more = larger(len(self._groups), groups) - len(self._groups)
-            self._groups = np.append(self._groups, np.zeros((more, GROUP_WIDTH), np.int64), axis=0)
+        self._groups = with_room(self._groups, groups)
 
     def cover(self, groups: Ints, batch: Batch) -> None:
         """Each element covers its group while it holds, as often as its weight says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import larger, with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Ints, State
 from millstream.physical.events.open_starts import OpenStarts
@@ -55,9 +55,7 @@ class Pieces:
         return code[held], start[held], end[held], weight[held]
 
     def _make_room(self, keys: int, pieces: int) -> None:
-        if len(self._last) < keys:
-            more = larger(len(self._last), keys) - len(self._last)
-            self._last = np.append(self._last, np.full(more, -1, np.int32))
+        self._last = with_room(self._last, keys, -1)
         old = len(self._pieces)
         if old - self._open < pieces:
             more = larger(old, self._open + pieces) - old

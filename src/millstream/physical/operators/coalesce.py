@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
 from millstream.physical.events.agenda import Calendar
@@ -92,9 +92,7 @@ class CoalesceOperator(Operator):
         self._make_room(len(batch))
         key = [*batch.columns, pa.array(batch.weight)]
         codes = self._keys.encode(key, len(batch))
-        if len(self._newest) < self._keys.count:
-            more = larger(len(self._newest), self._keys.count) - len(self._newest)
-            self._newest = np.append(self._newest, np.full(more, -1))
+        self._newest = with_room(self._newest, self._keys.count, -1)
         mask = len(self._since) - 1
         numbers = extend_pieces(
             codes, batch.start, batch.end, self._longest, self._base, self._stop, mask,

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from millstream.logical.expressions import Expression
-from millstream.model.arrays import larger
+from millstream.model.arrays import larger, of_int64, with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, Mask, State, merged
 from millstream.physical.events.open_starts import OpenStarts
@@ -32,6 +32,7 @@ from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.time_window import unsettled
 from millstream.physical.ordering import one_by_one
 from millstream.physical.pieces import check_pieces
+from millstream.physical.state.counted_rows import counted_rows
 from millstream.physical.state.keys import KeySpace
 from millstream.physical.state.slots import Slots
 from millstream.physical.state.store import RowStore
@@ -146,9 +147,7 @@ class CountWindowOperator(Operator):
         """The window must stay as it is while it slides once more over rows that hold for ever."""
         since = last - self._node.slide * self._node.granule
         late = given.where(given.start > since)
-        codes = KeySpace(self._node.types).encode(late.columns, len(late))
-        _, step = np.unique(np.stack([late.start, codes]), axis=1, return_inverse=True)
-        if np.bincount(step, late.weight).any():
+        if counted_rows([*late.columns, of_int64(late.start)], late.weight).weight.any():
             raise unsettled()
 
     def _in_order(self, batch: Batch) -> Batch:
@@ -177,13 +176,11 @@ class CountWindowOperator(Operator):
         assert failed is None, "keys of windows are columns"
         codes = self._keys.encode(values, len(batch))
         count = self._keys.count
-        if len(self._arrived) < count:
-            more = larger(len(self._arrived), count) - len(self._arrived)
-            for name, nothing in (
-                ("_arrived", 0), ("_oldest_number", 0),
-                ("_oldest", -1), ("_latest", -1), ("_unseen", -1), ("_scratch", 0),
-            ):  # fmt: skip
-                setattr(self, name, np.append(getattr(self, name), np.full(more, nothing)))
+        for name, nothing in (
+            ("_arrived", 0), ("_oldest_number", 0),
+            ("_oldest", -1), ("_latest", -1), ("_unseen", -1), ("_scratch", 0),
+        ):  # fmt: skip
+            setattr(self, name, with_room(getattr(self, name), count, nothing))
         return codes
 
     def _stored(self, batch: Batch) -> Ints:

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import with_room
 from millstream.physical.batch import NEVER, Batch, Ints, State, ones
 from millstream.physical.kernels.extension import extend
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
@@ -59,16 +59,11 @@ class DistinctOperator(Operator):
         if not self._ordered:
             batch = self._waiting.released(batch)
         codes = self._keys.encode(batch.columns, len(batch))
-        self._make_room()
+        self._largest = with_room(self._largest, self._keys.count, NEVER)
         added, start = extend(codes, batch.start, batch.end, self._largest)
         extended = batch.take(added)
         extended.start, extended.weight = start, ones(len(added))
         return [extended]
-
-    def _make_room(self) -> None:
-        if len(self._largest) < self._keys.count:
-            more = larger(len(self._largest), self._keys.count) - len(self._largest)
-            self._largest = np.append(self._largest, np.full(more, NEVER))
 
     def _forget(self) -> None:
         if self._keys.is_stale:

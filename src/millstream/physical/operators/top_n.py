@@ -24,7 +24,7 @@ from sortedcontainers import SortedList
 
 from millstream.logical.expressions import Expression
 from millstream.logical.plan import SortKey
-from millstream.model.arrays import larger
+from millstream.model.arrays import with_room
 from millstream.model.elements import Row
 from millstream.model.time import INFINITY
 from millstream.model.values import order_key
@@ -190,9 +190,7 @@ class TopNOperator(Operator):
         self._places += [
             (row[keys:], (*self._rank(row[:keys]), code)) for code, row in enumerate(plain, known)
         ]
-        if len(self._levels) < self._multiset.keys.count:
-            more = larger(len(self._levels), self._multiset.keys.count) - len(self._levels)
-            self._levels = np.append(self._levels, np.zeros(more, np.int64))
+        self._levels = with_room(self._levels, self._multiset.keys.count)
 
     def _rank(self, values: Row) -> tuple[Any, ...]:
         rank: list[Any] = []

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.logical.plan import SortKey
-from millstream.model.arrays import concat, larger
+from millstream.model.arrays import concat, with_room
 from millstream.physical.batch import NEVER, Ints, State
 from millstream.physical.kernels.contenders import cover, outlived
 from millstream.physical.ordering import order_words
@@ -32,10 +32,9 @@ class Lasting:
 
     def add(self, codes: Ints, start: Ints, end: Ints, frontier: int) -> None:
         """Elements come; what is before the frontier has been seen."""
-        known, needed = len(self.until), int(codes.max(initial=-1)) + 1
-        if known < needed:
-            more = np.full(larger(known, needed) - known, NEVER)
-            self.until, self._over = np.append(self.until, more), np.append(self._over, more)
+        count = int(codes.max(initial=-1)) + 1
+        self.until = with_room(self.until, count, NEVER)
+        self._over = with_room(self._over, count, NEVER)
         cover(codes, start, end, frontier, self.until, self._over)
 
     def renumber(self, kept: Ints) -> None:

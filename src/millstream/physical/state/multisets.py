@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.arrays import larger
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.events.timeline import Steps, Timeline
 from millstream.physical.kernels.levels import change_levels
 from millstream.physical.kernels.timeline import count_steps
-from millstream.physical.state.key_rows import KeyRows
+from millstream.physical.state.counted_rows import CountedRows
 from millstream.physical.state.keys import KeySpace
 
 
@@ -32,14 +31,21 @@ class Counts:
 
 class Multisets:
     def __init__(self, types: Sequence[pa.DataType], ordered: Sequence[bool]) -> None:
-        self.keys = KeySpace(types)
-        self.counts = np.zeros((64, len(ordered)), np.int64)  # by code and input
-        self._rows = KeyRows(self.keys)
+        self._rows = CountedRows(types, len(ordered))
         self._timeline = Timeline(ordered)
 
     @property
+    def keys(self) -> KeySpace:
+        return self._rows.keys
+
+    @property
+    def counts(self) -> Ints:
+        """By code and input."""
+        return self._rows.counts
+
+    @property
     def size(self) -> int:
-        return self.keys.count + len(self._timeline)
+        return len(self._rows) + len(self._timeline)
 
     @property
     def pending(self) -> int:
@@ -48,8 +54,7 @@ class Multisets:
 
     @property
     def nbytes(self) -> int:
-        parts = self.keys.nbytes + self._rows.nbytes + self._timeline.nbytes
-        return parts + self.counts.nbytes
+        return self._rows.nbytes + self._timeline.nbytes
 
     @property
     def touched(self) -> int:
@@ -57,20 +62,9 @@ class Multisets:
 
     def add(self, port: int, batch: Batch) -> Ints:
         """Take in the elements of a batch; gives the codes of their rows."""
-        known = self.keys.count
-        codes = self.keys.encode(batch.columns, len(batch))
-        if self.keys.count > known:
-            self._store_new(codes, known, batch.columns)
+        codes = self._rows.encode(batch.columns, len(batch))
         self._timeline.add(port, codes, batch)
         return codes
-
-    def _store_new(self, codes: Ints, known: int, columns: Columns) -> None:
-        count = self.keys.count
-        if len(self.counts) < count:
-            self.counts = _with_room(self.counts, larger(len(self.counts), count))
-        self._rows.grow(count)
-        fresh = np.flatnonzero(codes >= known)
-        self._rows.put(codes[fresh], columns.take(fresh))
 
     def due(self, frontier: int, floor: int = NEVER) -> tuple[Steps, Counts]:
         """The steps before the frontier in order of time, and the counts of their rows. What
@@ -97,36 +91,15 @@ class Multisets:
         codes by the old ones if anything was forgotten. Rows given before must have been read."""
         if not self.keys.is_stale:
             return None
-        needed = np.zeros(self.keys.count, np.bool_)
-        needed[self._timeline.live()] = True
-        needed |= (self.counts[: self.keys.count] != 0).any(axis=1)
-        if used is not None:
-            needed[used] = True
-        kept = np.flatnonzero(needed)
-        renumbered = self.keys.keep(kept)
-        self._rows.move(kept, len(kept) + 1024)
-        self._rows.vacuum(np.arange(len(kept)))
-        self.counts = _with_room(self.counts[kept], len(kept) + 1024)
+        live = self._timeline.live()
+        renumbered = self._rows.forget(live if used is None else np.concatenate([live, used]))
+        assert renumbered is not None
         self._timeline.renumber(renumbered)
         return renumbered
 
     def save(self) -> State:
-        return {
-            "keys": self.keys.save(),
-            "rows": self._rows.save(self.keys.count),
-            "counts": self.counts[: self.keys.count].copy(),
-            "timeline": self._timeline.save(),
-        }
+        return {**self._rows.save(), "timeline": self._timeline.save()}
 
     def restore(self, state: State) -> None:
-        self.keys.restore(state["keys"])
-        count = self.keys.count
-        self._rows.restore(state["rows"], count)
-        self.counts = _with_room(state["counts"], max(64, count))
+        self._rows.restore(state)
         self._timeline.restore(state["timeline"])
-
-
-def _with_room(counts: Ints, room: int) -> Ints:
-    roomy = np.zeros((room, counts.shape[1]), np.int64)
-    roomy[: len(counts)] = counts
-    return roomy

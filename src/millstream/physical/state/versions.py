@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import larger, with_room
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
 from millstream.physical.kernels.versions import (
     FREE,
@@ -73,9 +73,9 @@ class Versions:
         """Take in elements of the relation, each with the code of its key."""
         rows = self._rows.add(0, batch)
         self._pool = self._pool._replace(
-            holding=_grown(self._pool.holding, self._rows.keys.count),
-            key_of=_grown(self._pool.key_of, self._rows.keys.count),
-            newest=_grown(self._pool.newest, self._keys.count),
+            holding=with_room(self._pool.holding, self._rows.keys.count, -1),
+            key_of=with_room(self._pool.key_of, self._rows.keys.count, -1),
+            newest=with_room(self._pool.newest, self._keys.count, -1),
         )
         self._pool.key_of[rows] = codes
 
@@ -137,8 +137,8 @@ class Versions:
         kept = np.flatnonzero(renumbered[:-1] >= 0)
         numbers[used] = renumbered[numbers[used]]
         self._pool = pool._replace(
-            holding=_grown(pool.holding[kept], len(kept) + 1024),
-            key_of=_grown(pool.key_of[kept], len(kept) + 1024),
+            holding=with_room(pool.holding[kept], len(kept) + 1024, -1),
+            key_of=with_room(pool.key_of[kept], len(kept) + 1024, -1),
         )
         if len(pool.versions) > 4 * (self.count + 1024):  # there was a burst
             self._hold(self._ordered())
@@ -149,7 +149,7 @@ class Versions:
         used[key_of] = True
         kept = np.flatnonzero(used)
         key_of[:] = self._keys.keep(kept)[key_of]
-        newest = _grown(self._pool.newest[kept], len(kept) + 1024)
+        newest = with_room(self._pool.newest[kept], len(kept) + 1024, -1)
         self._pool = self._pool._replace(newest=newest)
 
     def _ordered(self) -> NDArray[Any]:
@@ -183,9 +183,9 @@ class Versions:
         self._rows.restore(state["rows"])
         self._passed = state["passed"]
         self._pool = self._pool._replace(
-            holding=_grown(self._pool.holding, self._rows.keys.count),
-            key_of=_grown(state["key_of"], self._rows.keys.count),
-            newest=_grown(self._pool.newest, self._keys.count),
+            holding=with_room(self._pool.holding, self._rows.keys.count, -1),
+            key_of=with_room(state["key_of"], self._rows.keys.count, -1),
+            newest=with_room(self._pool.newest, self._keys.count, -1),
         )
         versions = np.zeros(len(state["versions"]["row"]), VERSION)
         for name in _SAVED:
@@ -199,11 +199,3 @@ def _free_places(first: int, stop: int, after: int) -> NDArray[Any]:
     places["row"] = -1
     places["next"] = np.append(np.arange(first + 1, stop), after)
     return places
-
-
-def _grown(array: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """The array with room for so many, -1 where there is nothing."""
-    if len(array) >= count:
-        return array
-    more = larger(len(array), count) - len(array)
-    return np.concatenate([array, np.full((more, *array.shape[1:]), -1, np.int32)])

@@ -17,7 +17,7 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import larger, with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints
 from millstream.physical.joins.areas.area import Area, Probing, newest_renumbered
@@ -56,9 +56,7 @@ class Chains:
         link_places(places, codes, self.code, self.older, self.newer, self.newest)
 
     def know(self, codes: int) -> None:
-        if len(self.newest) < codes:
-            more = larger(len(self.newest), codes) - len(self.newest)
-            self.newest = np.append(self.newest, np.full(more, -1, np.int32))
+        self.newest = with_room(self.newest, codes, -1)
 
     def renumber(self, places: Ints, renumbered: Ints) -> None:
         """These places are in use; codes have changed, the new one by the old one."""

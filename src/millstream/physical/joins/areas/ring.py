@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from millstream.model.arrays import larger
+from millstream.model.arrays import larger, with_room
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.joins.areas.area import Area, Probing, newest_renumbered
 from millstream.physical.kernels.looks import greatest
@@ -83,9 +83,7 @@ class Ring(Area):
         self._stop = len(slots)
 
     def _know(self, codes: int) -> None:
-        if len(self._newest) < codes:
-            more = larger(len(self._newest), codes) - len(self._newest)
-            self._newest = np.append(self._newest, np.full(more, -1))
+        self._newest = with_room(self._newest, codes, -1)
 
     def _probe_chains(
         self, codes: Ints, start: Ints, end: Ints, patience: int
