@@ -24,7 +24,7 @@ from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.join import AreaChoice, Join
 from millstream.physical.operators.map import Map
-from millstream.physical.operators.pointwise import Function, Pointwise
+from millstream.physical.operators.pointwise import Pointwise, PointwiseFunction
 
 Types = Sequence[pa.DataType]
 
@@ -77,7 +77,7 @@ def _keeps_input(query: str) -> Plan:
 def _distinct_of_kept_input(plan: PhysicalPlan) -> PhysicalPlan:
     match plan:
         case Distinct():
-            return Pointwise((plan.input,), Function.DISTINCT, plan.schema)
+            return Pointwise((plan.input,), PointwiseFunction.DISTINCT, plan.schema)
         case Map():
             return replace(plan, input=_distinct_of_kept_input(plan.input))
         case Join():

@@ -23,7 +23,7 @@ from millstream.optimizer.choice import Approach, Choices
 from millstream.physical.joins.areas.area import Probing
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.join import AreaChoice
-from millstream.physical.operators.pointwise import Function, Pointwise
+from millstream.physical.operators.pointwise import Pointwise, PointwiseFunction
 from millstream.physical.operators.source import Source
 
 BATCH = 1_000
@@ -73,7 +73,7 @@ def _with_now_windows(plan: PhysicalPlan) -> PhysicalPlan:
     """With an operator that gives the ends of rows that live one instant (K §14.3.1)."""
     match plan:
         case Source():
-            return Pointwise((plan,), Function.IDENTITY, plan.schema)
+            return Pointwise((plan,), PointwiseFunction.IDENTITY, plan.schema)
         case Pointwise():
             return plan  # a longer window
     inputs = map(_with_now_windows, plan.inputs)

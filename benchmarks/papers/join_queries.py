@@ -7,8 +7,8 @@ from random import Random
 
 from millstream.optimizer.join_graph import (
     Equality,
-    Input,
     JoinGraph,
+    JoinInput,
     Predicate,
     over_rows,
     over_time,
@@ -28,7 +28,7 @@ TABLE_7 = one_column((11, 100, 200), (10, 100, 100), (1, 100, 65), (1, 100, 20))
 
 
 def conjunctive(
-    inputs: Sequence[Input], selectivities: Mapping[tuple[int, int], float]
+    inputs: Sequence[JoinInput], selectivities: Mapping[tuple[int, int], float]
 ) -> JoinGraph:
     predicates = (Predicate(1 << a | 1 << b, share) for (a, b), share in selectivities.items())
     return JoinGraph(tuple(inputs), (), tuple(predicates))
@@ -55,6 +55,6 @@ def any_query(chance: Random, count: int, windows: str) -> JoinGraph:
     for number in range(count):
         rate, span = chance.uniform(10, 1000), chance.uniform(0.1, 10)
         by_rows = windows == "rows" or (windows == "mixed" and number % 2 == 0)
-        inputs.append(Input(f"S{number + 1}", rate, rate * span, by_rows))
+        inputs.append(JoinInput(f"S{number + 1}", rate, rate * span, by_rows))
     links = {(chance.randrange(i), i): 10 ** chance.uniform(-4, -1) for i in range(1, count)}
     return conjunctive(inputs, links)

@@ -33,7 +33,7 @@ from millstream.optimizer.multi_way_orders import MultiWay, Orders
 from millstream.optimizer.multi_way_search import best_orders
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.joins.areas.area import Area, Probing
-from millstream.physical.joins.areas.ring import Ring
+from millstream.physical.joins.areas.ring import RingArea
 from millstream.physical.joins.steps import Link, as_they_stand, new_first
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, JoinKey
@@ -49,7 +49,7 @@ INTERVALS = (1, 2, 5, 10, 15, 20, 30, 40, 50)
 # --- tables with a number of buckets --------------------------------------------------------------
 
 
-class Buckets(Ring):
+class Buckets(RingArea):
     """Elements by the remainder of their code; a probe looks through a whole bucket."""
 
     def __init__(self, types: Sequence[pa.DataType], buckets: int, lazy: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.physical.batch import NEVER, Batch
-from millstream.physical.joins.areas.calendar import Calendar, Closing
+from millstream.physical.joins.areas.calendar import CalendarArea, Closing
 from millstream.physical.state.store import RowStore
 
 
@@ -84,7 +84,7 @@ class CalendarView(View):
     def __init__(
         self, types: Sequence[pa.DataType], partitions: int, closing: Closing | None = None
     ) -> None:
-        self._area = Calendar(types, closing=closing, partitions=partitions)
+        self._area = CalendarArea(types, closing=closing, partitions=partitions)
 
     def take(self, batch: Batch) -> None:
         self._area.insert(np.zeros(len(batch), np.int64), batch)

@@ -18,9 +18,9 @@ from fragments.fragment_agreement import MemoryFiles
 from millstream.checkpoint.files import CheckpointError
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.pipeline import InProcess, Pipeline
-from millstream.fragments.progress import Advance, Step
+from millstream.fragments.progress import Advance, BatchStep
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput
-from millstream.fragments.work import Work
 from millstream.logical.plan import Plan
 from millstream.logical.reference import Reference
 from millstream.model.elements import Element, normal_form
@@ -85,7 +85,7 @@ class Run:
 
     def __init__(self, session: ms.Session, plan: Plan, files: MemoryFiles, shards: int) -> None:
         physical = choose(plan, "FINAL")
-        self._work = Work(fragments_of(physical), shards, shards, {}, {}, seed=1)
+        self._work = RemoteQuery(fragments_of(physical), shards, shards, {}, {}, seed=1)
         self._pipeline = Pipeline(self._work, files, InProcess(self._work, files))
         self._files = files
         self._inputs = session._origins.inputs(plan)
@@ -115,7 +115,7 @@ class Run:
         sink[batch] = answers
         self._pipeline.note_published(b"")
 
-    def _batch(self, number: int, beginning: int) -> tuple[Step, list[LeafInput]]:
+    def _batch(self, number: int, beginning: int) -> tuple[BatchStep, list[LeafInput]]:
         first, at_end = number * BATCH, (number + 1) * BATCH > ROWS
         rows = {name: r.slice(*_bounds(r, first)) for name, r in self._inputs.items()}
         advances = {
@@ -123,7 +123,7 @@ class Run:
             for name in rows
         }
         inputs = [LeafInput(name, r, min(first, ROWS)) for name, r in rows.items()]
-        return Step(advances, beginning), inputs
+        return BatchStep(advances, beginning), inputs
 
 
 def _bounds(records: Records, first: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ import pytest
 
 import millstream as ms
 from effort import examples
-from millstream.connectors.files import Files, file_arguments
+from millstream.connectors.files import StreamFiles, file_arguments
 from millstream.connectors.lines import Dropped, cut_lines, cut_rows
 from millstream.connectors.listing import listed_files
 from millstream.connectors.socket_lines import SocketLines, socket_arguments
@@ -356,7 +356,7 @@ def test_random_files(format: str, tmp_path: Path) -> None:
     options = "header => FALSE, " if format == "csv" else ""
     path.write_bytes(b"x")
     stream = declared(f"{format}('{path}', {options}max_line => {LONGEST})", COLUMNS[format])
-    files = Files(stream, file_arguments(stream), available_now=True)
+    files = StreamFiles(stream, file_arguments(stream), available_now=True)
     chance = random.Random(format)
     for _ in range(examples(400)):
         text = hostile(chance)

@@ -31,10 +31,10 @@ from millstream.fragments.keeping import Keeper, Order
 from millstream.fragments.messages import Message, as_record, messages_in
 from millstream.fragments.outcome import Outcome as BatchOutcome
 from millstream.fragments.pipeline import Pipeline
-from millstream.fragments.progress import Advance, Step
-from millstream.fragments.reading import Frame
+from millstream.fragments.progress import Advance, BatchStep
+from millstream.fragments.reading import RemoteRows
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput, leaf_messages
-from millstream.fragments.work import Work
 from millstream.logical.plan import Lifetime, Plan, Source
 from millstream.logical.text import plan_text
 from millstream.model.elements import Element
@@ -84,7 +84,7 @@ class MemoryFiles:
 class Tasks:
     """The tasks of a batch, which come and go: each place has a keeper, unless it was lost."""
 
-    def __init__(self, work: Work, files: MemoryFiles, tape: Tape) -> None:
+    def __init__(self, work: RemoteQuery, files: MemoryFiles, tape: Tape) -> None:
         self._work = work
         self._files = files
         self._tape = tape
@@ -92,7 +92,7 @@ class Tasks:
         self.leaves: list[list[LeafInput]] = []
 
     def run(
-        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[RemoteRows] = ()
     ) -> Iterable[Message]:
         messages = [m for task in self.leaves for m in carried(leaf_messages(self._work, task))]
         for level in range(1, self._work.last_level + 1):
@@ -125,7 +125,7 @@ class Cluster:
     """A query whose driver and tasks can be started again at any time."""
 
     def __init__(self, plan: PhysicalPlan, shards: int, places: int, tape: Tape) -> None:
-        self.work = Work(fragments_of(plan), shards, places, {}, {}, seed=1)
+        self.work = RemoteQuery(fragments_of(plan), shards, places, {}, {}, seed=1)
         self.files = MemoryFiles()
         self._tape = tape
         self.restart(places)
@@ -136,7 +136,7 @@ class Cluster:
         self._tasks = Tasks(self.work, self.files, self._tape)
         self._pipeline = Pipeline(self.work, self.files, self._tasks)
 
-    def run(self, step: Step, leaves: list[list[LeafInput]]) -> BatchOutcome:
+    def run(self, step: BatchStep, leaves: list[list[LeafInput]]) -> BatchOutcome:
         self._tasks.leaves = leaves
         return self._pipeline.run(step, [], [], lambda _: b"")
 
@@ -179,7 +179,7 @@ class _Running:
     def push(self, arrival: Arrival) -> None:
         self._frontiers[arrival.stream] = arrival.frontier
         advances = {name: Advance(frontier) for name, frontier in self._frontiers.items()}
-        step = Step(advances, self.outcome.beginning)
+        step = BatchStep(advances, self.outcome.beginning)
         given = self.cluster.run(step, self._leaves(arrival))
         self.outcome.beginning = given.present.beginning
         self.outcome.errors |= given.errors

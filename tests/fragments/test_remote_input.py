@@ -16,7 +16,7 @@ import pytest
 
 import millstream as ms
 from millstream.fragments.remote_input import RemoteInput
-from millstream.runtime.inputs import Place
+from millstream.runtime.inputs import InputPlace
 
 TEXT = """SELECT a.k, COUNT(*) AS n, SUM(b.v) AS s FROM A WINDOW(RANGE 20) a
 JOIN B WINDOW(RANGE 30) b ON a.k = b.k GROUP BY a.k EMIT CHANGES"""
@@ -46,7 +46,7 @@ class Handing:
     ends: bool = True
     failure: Exception | None = None
 
-    def open(self, place: Place) -> RemoteInput:
+    def open(self, place: InputPlace) -> RemoteInput:
         return RemoteInput(place.stream, place.sources, self, place.inbox)
 
     def begin(self, input: RemoteInput) -> None:

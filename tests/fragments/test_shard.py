@@ -6,7 +6,7 @@ import millstream as ms
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.edges import Fragment, Received
 from millstream.fragments.payload import encoded
-from millstream.fragments.progress import Present
+from millstream.fragments.progress import SourceProgress
 from millstream.fragments.shard import Shard, ShardStep
 from millstream.model.codec import packed, unpacked
 from millstream.model.time import INFINITY
@@ -47,7 +47,7 @@ def step(
             columns = [to_arrow(own, type) for type in node.types]
             batch = Batch.of(columns, own, [start + 5 for start in own], frontier=frontier)
             inputs[node.exchange] = [encoded(batch)]
-    return ShardStep(inputs, reached, Present(beginning, {}))
+    return ShardStep(inputs, reached, SourceProgress(beginning, {}))
 
 
 def given(shard: Shard, taken: ShardStep) -> list[tuple[object, ...]]:

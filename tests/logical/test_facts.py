@@ -26,6 +26,7 @@ from millstream.logical.analysis import (
     only_now,
 )
 from millstream.logical.evaluate import evaluator
+from millstream.logical.expression_facts import ExpressionFacts
 from millstream.logical.expressions import (
     AggregateCall,
     Call,
@@ -38,7 +39,6 @@ from millstream.logical.expressions import (
 from millstream.logical.failing import aggregate_can_fail, rows_can_fail
 from millstream.logical.functions import EvaluationError, Function, SignatureError, registry
 from millstream.logical.functions.ranges import range_of_type
-from millstream.logical.known import Known
 from millstream.logical.plan import (
     NODE_TYPES,
     Aggregate,
@@ -145,7 +145,9 @@ class Calls:
             )
             result = signature.result
             if function.narrowed is not None:
-                result = function.narrowed(signature, *(Known(a).value for a in arguments))
+                result = function.narrowed(
+                    signature, *(ExpressionFacts(a).value for a in arguments)
+                )
         except SignatureError:
             return None
         return Call(name, arguments, result)
@@ -182,7 +184,7 @@ def told(made: Any) -> Any:
 
 
 def check(expression: Expression, calls: Calls, count: int) -> None:
-    known = Known(expression)
+    known = ExpressionFacts(expression)
     evaluate = evaluator(expression, tuple(calls.schema), {})
     for row in calls.rows(count):
         try:
@@ -214,7 +216,7 @@ def test_a_function_does_what_it_promises(name: str) -> None:
         expression = calls.call(name, depth=number % 3)
         if expression is not None:
             check(expression, calls, 12)
-            proven += not Known(expression).can_fail
+            proven += not ExpressionFacts(expression).can_fail
     promises = function.facts.total is not False
     assert bool(proven) or not promises, "no call showed that it never fails"
 
@@ -233,7 +235,7 @@ def test_field_access_does_what_it_promises() -> None:
     pair = calls.column(TYPES["p"])
     for name, type in ((".a", INT), (".b", STRING)):
         check(Call(name, (pair,), type), calls, examples(200))
-        assert not Known(Call(name, (pair,), type)).can_fail
+        assert not ExpressionFacts(Call(name, (pair,), type)).can_fail
 
 
 # --- facts that were wrong --------------------------------------------------------------------
@@ -254,13 +256,13 @@ FIVE = Literal(5, BIGINT)
     ids=["nullif of different types", "interval by interval", "interval by a small number"],
 )
 def test_what_can_fail(expression: Expression) -> None:
-    assert Known(expression).can_fail
+    assert ExpressionFacts(expression).can_fail
 
 
 def test_a_power_tells_zeros_apart() -> None:
     expression = Call("power", (D, Literal(-1.0, DOUBLE)), DOUBLE)
-    assert not Known(expression).can_fail
-    assert Known(expression).tells_equals_apart
+    assert not ExpressionFacts(expression).can_fail
+    assert ExpressionFacts(expression).tells_equals_apart
 
 
 @pytest.mark.parametrize(
@@ -277,7 +279,7 @@ def test_a_power_tells_zeros_apart() -> None:
     ],
 )  # fmt: skip
 def test_what_constants_and_ranges_prove(expression: Expression, fails: bool) -> None:
-    assert Known(expression).can_fail is fails
+    assert ExpressionFacts(expression).can_fail is fails
 
 
 # --- what nothing knows -----------------------------------------------------------------------
@@ -289,13 +291,13 @@ def test_a_function_without_facts_may_do_anything(monkeypatch: pytest.MonkeyPatc
     for name in ("silent", "of_the_users"):
         whole = Literal(1, BIGINT)
         call = Call(name, (replace(L, nullable=False),), BIGINT)
-        assert Known(call).can_fail
+        assert ExpressionFacts(call).can_fail
         assert nullable(call)
-        assert Known(call).range == range_of_type(BIGINT)
-        assert Known(call).value is ...
-        assert Known(Call(name, (D,), DOUBLE)).tells_equals_apart
-        assert Known(Call("+", (call, whole), BIGINT)).can_fail
-    assert Known(Call("of_the_users", (Literal(1, INT),), INT)).value is ...
+        assert ExpressionFacts(call).range == range_of_type(BIGINT)
+        assert ExpressionFacts(call).value is ...
+        assert ExpressionFacts(Call(name, (D,), DOUBLE)).tells_equals_apart
+        assert ExpressionFacts(Call("+", (call, whole), BIGINT)).can_fail
+    assert ExpressionFacts(Call("of_the_users", (Literal(1, INT),), INT)).value is ...
 
 
 def test_an_aggregate_without_facts_may_do_anything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +337,9 @@ def test_an_aggregate_does_what_it_promises(name: str) -> None:
     function = aggregates.lookup(name)
     assert function is not None
     for signature, rows in groups(name):
-        arguments = [Known(Column(f"c{n}", type)) for n, type in enumerate(signature.arguments)]
+        arguments = [
+            ExpressionFacts(Column(f"c{n}", type)) for n, type in enumerate(signature.arguments)
+        ]
         try:
             found = function.evaluate(signature, rows)
         except EvaluationError:
@@ -499,5 +503,5 @@ def test_a_strange_operator_has_no_granule(granularity: int, plan: type[Plan]) -
 
 def test_constants_of_dates() -> None:
     call = Call("date_add", (Literal(0, DATE), Literal(3, INT)), DATE)
-    assert Known(call).value == 3
-    assert Known(Cast(Literal(10, INT), decimal_type(1, 0))).value is ...
+    assert ExpressionFacts(call).value == 3
+    assert ExpressionFacts(Cast(Literal(10, INT), decimal_type(1, 0))).value is ...

@@ -9,7 +9,7 @@ import pytest
 
 import millstream as ms
 from millstream.api import calibration
-from millstream.api.calibration import Observation, calibrate, fitted
+from millstream.api.calibration import OperatorTiming, calibrate, fitted
 from millstream.cli.main import run_command
 from millstream.optimizer.cost import Constants, Primitive, known_constants
 from millstream.optimizer.cost.work import BATCHES, PRIMITIVES, calibration_file
@@ -24,7 +24,7 @@ def test_constants_are_found_that_explain_what_was_observed() -> None:
             work = {p: float(random.integers(0, 1_000_000)) for p in Primitive}
             batches = float(random.integers(1, 100))
             took = true.cost(operator, work, batches)
-            observations.append(Observation(operator, work, batches, took))
+            observations.append(OperatorTiming(operator, work, batches, took))
     found = fitted(observations)
     for each in observations:
         cost = found.cost(each.operator, each.work, each.batches)
@@ -33,7 +33,7 @@ def test_constants_are_found_that_explain_what_was_observed() -> None:
 
 
 def test_what_was_not_observed_keeps_its_default() -> None:
-    found = fitted([Observation("Filter", {Primitive.EXPRESSION: 1000.0}, 0.0, 5000.0)])
+    found = fitted([OperatorTiming("Filter", {Primitive.EXPRESSION: 1000.0}, 0.0, 5000.0)])
     assert found.primitives[Primitive.EXPRESSION] == pytest.approx(5.0)
     assert found.primitives[Primitive.RANK] == PRIMITIVES[Primitive.RANK]
     assert found.batches["Join"] == BATCHES["Join"]

@@ -15,7 +15,7 @@ from millstream.optimizer.choice import choose
 from millstream.optimizer.cost import Constants, estimate
 from millstream.optimizer.join_orders.by_cost import MOST, joins_of_many, reorder_joins
 from millstream.optimizer.join_orders.inner_joins import InnerJoins, inner_joins
-from millstream.optimizer.join_orders.known import Known, weights
+from millstream.optimizer.join_orders.plan_rates import PlanRates, weights
 from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.multi_way import multi_way
 from millstream.optimizer.optimize import optimize
@@ -186,7 +186,7 @@ def test_what_to_drop_from_a_query() -> None:
     """The graph of a plan serves both: here with a tenth of what its cheapest order takes."""
     plan, known = bound(CHAIN, {"A": 100, "B": 100, "C": 1, "D": 1}, 50)
     (joins,) = (found for node in plan.walk() if (found := whole(node)) is not None)
-    graph, cost = joins.graph(Known(known)), weights(Constants())
+    graph, cost = joins.graph(PlanRates(known)), weights(Constants())
     capacity = cheapest(graph, cost, bushy=False).cost / 10
     found = Shedding(graph, cost).heuristic(capacity)
     assert found.cost == pytest.approx(capacity)

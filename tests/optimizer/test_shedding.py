@@ -14,12 +14,17 @@ from millstream.optimizer.join_orders.costs import Asymmetric, PerElement, SideC
 from millstream.optimizer.join_orders.trees import Tree, all_trees, left_deep
 from millstream.optimizer.shedding.plans import Shedding
 from millstream.optimizer.shedding.polynomial import Polynomial
-from millstream.optimizer.shedding.selections import Selection, ordered, share_kept, utilization
+from millstream.optimizer.shedding.selections import (
+    SharedSelection,
+    ordered,
+    share_kept,
+    utilization,
+)
 from millstream.optimizer.shedding.shares import best_shares
 
 # A, figure 1.
-FIRST = Selection("σ1", 0.0005, 0.25)
-SECOND = Selection("σ2", 0.001, 0.5)
+FIRST = SharedSelection("σ1", 0.0005, 0.25)
+SECOND = SharedSelection("σ2", 0.001, 0.5)
 
 LOOKS = SideCost(look=1e-6)
 COSTS = {

@@ -11,7 +11,7 @@ import pytest
 import millstream as ms
 from millstream.api import spark_calibration as calibration
 from millstream.api.query import Query
-from millstream.api.spark_calibration import Observation, fitted, processor_time
+from millstream.api.spark_calibration import RunTiming, fitted, processor_time
 from millstream.fragments.cutting import placing
 from millstream.optimizer.cost.work import (
     SPARK,
@@ -94,9 +94,9 @@ def test_constants_are_found_that_explain_what_was_observed() -> None:
         counts = {h: float(random.integers(0, 5_000_000)) for h in Handling}
         counts |= {Handling.JOB: 1.0, Handling.LEVEL: float(random.integers(0, 3))}
         took = sum(counts[h] * true[h] for h in Handling)
-        observations.append(Observation(counts, took))
+        observations.append(RunTiming(counts, took))
     assert fitted(observations) == pytest.approx(true, rel=0.05)
-    only_jobs = fitted([Observation({Handling.JOB: 1.0}, 5e8)])
+    only_jobs = fitted([RunTiming({Handling.JOB: 1.0}, 5e8)])
     assert only_jobs == SPARK | {Handling.JOB: pytest.approx(5e8)}
 
 

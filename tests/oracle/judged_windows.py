@@ -155,8 +155,8 @@ def count_window_sql(arrived: str, columns: str, window: syntax.Window, order: s
     """17.2 for every partition of what has arrived."""
     keys = ", ".join(f'"{name.text}"' for name in window.partition)
     over = f"PARTITION BY {keys} " if keys else ""
-    slide = window.slide.rows if isinstance(window.slide, syntax.Count) else 1
-    size = f"- {window.size.rows}" if isinstance(window.size, syntax.Count) else "- __number"
+    slide = window.slide.rows if isinstance(window.slide, syntax.RowCount) else 1
+    size = f"- {window.size.rows}" if isinstance(window.size, syntax.RowCount) else "- __number"
     return (
         f"SELECT {columns} FROM (SELECT *, "
         f"ROW_NUMBER() OVER ({over}ORDER BY __instant, {order}) AS __place, "

@@ -12,7 +12,7 @@ from millstream.model.elements import Element
 from millstream.model.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.batch import Batch
-from millstream.physical.joins.areas.calendar import Calendar
+from millstream.physical.joins.areas.calendar import CalendarArea
 from millstream.physical.operator import Context
 from millstream.runtime.graph import Graph
 from papers.cases import Case, read_cases
@@ -87,7 +87,7 @@ def test_ghanem_figure_6(approach: Approach) -> None:
 # --- G5 figure 7 ----------------------------------------------------------------------------------
 
 
-def partitions(area: Calendar) -> list[list[int]]:
+def partitions(area: CalendarArea) -> list[list[int]]:
     """The ends of the elements in each partition of a calendar."""
     found = []
     for place in area._due.tolist():
@@ -108,7 +108,7 @@ def test_golab_figure_7() -> None:
     over, and ends from 100 on find a place. G5's partitions end with a multiple of ten (51 to 60,
     and at 60 101 to 110), ours begin with one (50 to 59, and 100 to 109); so one may be half over,
     and there is a sixth to spare."""
-    area = Calendar([], partitions=6)
+    area = CalendarArea([], partitions=6)
     area._width = 10
     area.insert(np.zeros(50, np.int64), ending(range(50, 100)))
     filled = [[*range(first, first + 10)] for first in (60, 70, 80, 90)]
@@ -122,7 +122,7 @@ def test_golab_figure_7() -> None:
 
 
 def test_expiry_looks_at_partitions_that_are_over() -> None:
-    area = Calendar([], partitions=6)
+    area = CalendarArea([], partitions=6)
     area._width = 10
     area.insert(np.zeros(50, np.int64), ending(range(50, 100)))
     area.expire(49)
@@ -133,7 +133,7 @@ def test_expiry_looks_at_partitions_that_are_over() -> None:
 
 
 def test_what_holds_for_ever_is_in_no_partition() -> None:
-    area = Calendar([], partitions=6)
+    area = CalendarArea([], partitions=6)
     area.insert(np.zeros(1, np.int64), Batch.of([], [0], [INFINITY]))
     area.expire(1_000_000)
     assert partitions(area) == [[]] * 6

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from millstream.physical.kernels.looks import all_ones, ascends, climbs, greatest, least
+from millstream.physical.kernels.scans import all_ones, ascends, climbs, greatest, least
 from physical.accumulator_cases import EXAMPLES
 
 INTS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1]), max_size=20)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch
+from millstream.physical.canonical_values import canonical
 from millstream.physical.events.net_changes import NetChanges
-from millstream.physical.one_form import one_form
 
 TYPES = [pa.int64(), pa.string()]
 Element = tuple[int, int, str, int]  # start, end, value, weight
@@ -147,6 +147,6 @@ def test_zeros_within_other_values_have_one_form() -> None:
     values = pa.array([[zero], None, [], [None, other], [other, zero]], type)
     for first in range(6):
         part = values.slice(first)
-        formed = one_form(part)
+        formed = canonical(part)
         assert formed.to_pylist() == part.to_pylist()
         assert "-0.0" not in str(formed.to_pylist())

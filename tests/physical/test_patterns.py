@@ -30,7 +30,7 @@ from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.outer_join import OuterJoin
-from millstream.physical.operators.pointwise import Form, Function, Pointwise
+from millstream.physical.operators.pointwise import Form, Pointwise, PointwiseFunction
 from millstream.physical.operators.semi_join import SemiJoin
 from millstream.physical.operators.split import Split
 from millstream.physical.operators.time_window import TimeWindow
@@ -66,7 +66,7 @@ def named(input: PhysicalPlan) -> Named:
 
 
 def difference(left: PhysicalPlan, right: PhysicalPlan, form: Form = Form.SIGNED) -> Pointwise:
-    return Pointwise((left, right), Function.DIFFERENCE, left.schema, form)
+    return Pointwise((left, right), PointwiseFunction.DIFFERENCE, left.schema, form)
 
 
 def union(left: PhysicalPlan, right: PhysicalPlan) -> Union:
@@ -142,7 +142,9 @@ WEAK_OPERATORS: dict[str, Binary] = {
     "join": Join,
     "join of many": lambda a, b: MultiJoin((a, b)),
     "duplicate elimination": lambda a, b: (
-        Pointwise((a,), Function.DISTINCT, a.schema) if a.pattern is STRICT else Distinct(a)
+        Pointwise((a,), PointwiseFunction.DISTINCT, a.schema)
+        if a.pattern is STRICT
+        else Distinct(a)
     ),
 }
 STRICT_OPERATORS: dict[str, Binary] = {

@@ -12,16 +12,18 @@ from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.joins.areas import area as areas
 from millstream.physical.joins.areas.area import Area, Probing
-from millstream.physical.joins.areas.calendar import Calendar, Closing
-from millstream.physical.joins.areas.ring import Ring
+from millstream.physical.joins.areas.calendar import CalendarArea, Closing
+from millstream.physical.joins.areas.ring import RingArea
 
 Open = Callable[[Probing], Area]
 
 FORMS: dict[str, Open] = {
-    "ring": lambda probing: Ring([pa.int64()], probing),
-    "calendar": lambda probing: Calendar([pa.int64()], probing),
-    "keyed calendar": lambda probing: Calendar([pa.int64()], probing, closing=Closing.KEYED),
-    "scanned calendar": lambda probing: Calendar([pa.int64()], probing, closing=Closing.SCANNED),
+    "ring": lambda probing: RingArea([pa.int64()], probing),
+    "calendar": lambda probing: CalendarArea([pa.int64()], probing),
+    "keyed calendar": lambda probing: CalendarArea([pa.int64()], probing, closing=Closing.KEYED),
+    "scanned calendar": lambda probing: CalendarArea(
+        [pa.int64()], probing, closing=Closing.SCANNED
+    ),
 }
 
 

@@ -181,7 +181,7 @@ def test_keepers_whose_folder_is_not_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = secrets.token_hex(8)
-    monkeypatch.setattr(keepers.Query, "new", lambda *given: keepers.Query(*given, token))
+    monkeypatch.setattr(keepers.KeptQuery, "new", lambda *given: keepers.KeptQuery(*given, token))
     folder = Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}-{token}"
     folder.mkdir(0o755)
     try:

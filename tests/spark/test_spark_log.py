@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.checkpoint.files import CheckpointError
-from millstream.spark.log import Mark, SparkLog
+from millstream.spark.log import LoggedBatch, SparkLog
 
 OFFSETS = 'v1\n{{"batchWatermarkMs":0}}\n{{"logOffset":{0}}}\n{{"topic":{{"0":{0}}}}}'
 
@@ -87,5 +87,5 @@ def test_without_a_mark_nothing_was_done(tmp_path: Path) -> None:
 def test_the_watermark_of_a_lost_commit(tmp_path: Path) -> None:
     log = SparkLog(tmp_path)
     offsets = 'v1\n{"batchWatermarkMs":7}\n-'
-    log.bring_to(Mark(0, {"metadata": "{}", "offsets/0": offsets}, {}))
+    log.bring_to(LoggedBatch(0, {"metadata": "{}", "offsets/0": offsets}, {}))
     assert (tmp_path / "commits/0").read_text() == 'v1\n{"nextBatchWatermarkMs":7}'

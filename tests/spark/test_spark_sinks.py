@@ -15,7 +15,7 @@ import millstream as ms
 from millstream.connectors.contracts import GivenBatch, SinkContext
 from millstream.connectors.sinks.folder import local_path
 from millstream.connectors.sinks.spark_format import SparkFormat, with_value
-from millstream.connectors.sinks.spark_table import Table
+from millstream.connectors.sinks.spark_table import SparkTableSink
 from millstream.spark.starting import local_spark
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -103,7 +103,7 @@ def test_a_table_has_each_batch_once_and_at_once(spark: Any) -> None:
     context = SinkContext("q", schema, "FINAL", "token", 0, spark)
     place = local_path(spark.conf.get("spark.sql.warehouse.dir")) / "numbers"
     shutil.rmtree(place, ignore_errors=True)
-    sink = Table(context, spark, "numbers", None)
+    sink = SparkTableSink(context, spark, "numbers", None)
     counts = []
     for number in (0, 0, 1):
         sink.give(table, GivenBatch(number, None))

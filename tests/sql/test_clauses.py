@@ -10,7 +10,15 @@ import pytest
 from millstream.model.durations import Duration, parse_duration
 from millstream.model.errors import ParseError
 from millstream.model.names import Name, QualifiedName
-from millstream.sql.clauses import ClauseReader, Clauses, Count, Granularity, Now, Unbounded, Window
+from millstream.sql.clauses import (
+    ClauseReader,
+    Clauses,
+    GranularityClause,
+    Now,
+    RowCount,
+    Unbounded,
+    Window,
+)
 from millstream.sql.tokens import Cursor, tokenize
 
 
@@ -44,23 +52,23 @@ WINDOWS = {
     "UNBOUNDED SLIDE 5": Window("RANGE", Unbounded(), of(5)),
     "RANGE UNBOUNDED SLIDE 1 DAY": Window("RANGE", Unbounded(), of(1, "DAY")),
     "NOW SLIDE 5": Window("RANGE", Now(), of(5)),
-    "ROWS 10": Window("ROWS", Count(10)),
-    "ROWS 10 SLIDE 2": Window("ROWS", Count(10), Count(2)),
+    "ROWS 10": Window("ROWS", RowCount(10)),
+    "ROWS 10 SLIDE 2": Window("ROWS", RowCount(10), RowCount(2)),
     "ROWS UNBOUNDED": Window("ROWS", Unbounded()),
-    "ROWS UNBOUNDED SLIDE 3": Window("ROWS", Unbounded(), Count(3)),
-    "PARTITION BY auction ROWS 10": Window("ROWS", Count(10), None, AUCTION),
-    "PARTITION BY auction ROWS 10 SLIDE 2": Window("ROWS", Count(10), Count(2), AUCTION),
+    "ROWS UNBOUNDED SLIDE 3": Window("ROWS", Unbounded(), RowCount(3)),
+    "PARTITION BY auction ROWS 10": Window("ROWS", RowCount(10), None, AUCTION),
+    "PARTITION BY auction ROWS 10 SLIDE 2": Window("ROWS", RowCount(10), RowCount(2), AUCTION),
     "PARTITION BY auction RANGE 5": Window("RANGE", of(5), None, AUCTION),
     "PARTITION BY a, `b c` ROWS 1": Window(
-        "ROWS", Count(1), None, (Name("a"), Name("b c", quoted=True))
+        "ROWS", RowCount(1), None, (Name("a"), Name("b c", quoted=True))
     ),
     "PARTITION BY Bid.auction ROWS 10": Window(
-        "ROWS", Count(10), None, (QualifiedName("auction", table=Name("Bid")),)
+        "ROWS", RowCount(10), None, (QualifiedName("auction", table=Name("Bid")),)
     ),
     "RANGE MIN 5 MINUTES, MAX 10 MINUTES": Window(
         "RANGE", of(10, "MINUTE"), minimum=of(5, "MINUTE")
     ),
-    "ROWS MIN 5, MAX 10": Window("ROWS", Count(10), minimum=Count(5)),
+    "ROWS MIN 5, MAX 10": Window("ROWS", RowCount(10), minimum=RowCount(5)),
     "RANGE MIN 5, MAX 10 SLIDE 5": Window("RANGE", of(10), of(5), minimum=of(5)),
 }
 
@@ -105,9 +113,9 @@ def test_spans_cover_the_clause() -> None:
 # --- granularities --------------------------------------------------------------------------------
 
 GRANULARITIES = {
-    "GRANULARITY(5 SECONDS)": Granularity(of(5, "SECOND")),
-    "GRANULARITY(10)": Granularity(of(10)),
-    "GRANULARITY(COARSEST 1 MINUTE, FINEST 1 SECOND)": Granularity(
+    "GRANULARITY(5 SECONDS)": GranularityClause(of(5, "SECOND")),
+    "GRANULARITY(10)": GranularityClause(of(10)),
+    "GRANULARITY(COARSEST 1 MINUTE, FINEST 1 SECOND)": GranularityClause(
         of(1, "SECOND"), of(1, "MINUTE")
     ),
 }
@@ -121,7 +129,7 @@ def test_granularity(text: str) -> None:
 
 
 def test_clauses_print_window_before_granularity() -> None:
-    clauses = Clauses(Window("ROWS", Count(3)), Granularity(of(5, "DAY")))
+    clauses = Clauses(Window("ROWS", RowCount(3)), GranularityClause(of(5, "DAY")))
     assert str(clauses) == "WINDOW(ROWS 3) GRANULARITY(5 DAY)"
     assert str(Clauses()) == ""
 
@@ -189,7 +197,7 @@ def test_text_that_is_no_duration(text: str) -> None:
 def test_parameter_as_a_duration(value: object, expected: Duration) -> None:
     assert window("WINDOW(RANGE :d)", d=value) == Window("RANGE", expected)
     assert window("WINDOW(RANGE :d SLIDE :d)", d=value) == Window("RANGE", expected, expected)
-    assert reader("GRANULARITY(:d)", d=value).granularity() == Granularity(expected)
+    assert reader("GRANULARITY(:d)", d=value).granularity() == GranularityClause(expected)
 
 
 def test_parameter_as_a_number_before_a_unit() -> None:
@@ -197,7 +205,7 @@ def test_parameter_as_a_number_before_a_unit() -> None:
 
 
 def test_parameter_as_a_number_of_rows() -> None:
-    assert window("WINDOW(ROWS :n SLIDE :m)", n=5, m=2) == Window("ROWS", Count(5), Count(2))
+    assert window("WINDOW(ROWS :n SLIDE :m)", n=5, m=2) == Window("ROWS", RowCount(5), RowCount(2))
 
 
 @pytest.mark.parametrize("value", [True, 1.5, None, [1], b"5"])

@@ -142,7 +142,7 @@ def _of_one(session: ms.Session, statement: syntax.Statement) -> object:
     query = getattr(statement, "query", None)
     if isinstance(statement, syntax.Select) and is_pull(statement.query, catalog):
         return bind_pull(statement.query, catalog, {})
-    if isinstance(query, syntax.Query):
+    if isinstance(query, syntax.QueryStatement):
         bound = bind_query(query, catalog)
         around = str(statement).removesuffix(str(query))
         return bound.plan, bound.emit, str(query.shed), str(query.every), around

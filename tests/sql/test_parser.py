@@ -11,7 +11,7 @@ from sqlglot import exp
 from millstream.model.durations import Duration
 from millstream.model.errors import ParseError
 from millstream.model.names import Name
-from millstream.sql.clauses import Clauses, Count, Granularity, Now, Unbounded, Window
+from millstream.sql.clauses import Clauses, GranularityClause, Now, RowCount, Unbounded, Window
 from millstream.sql.parser import parse
 from millstream.sql.statements import (
     ColumnDefinition,
@@ -21,7 +21,7 @@ from millstream.sql.statements import (
     Drop,
     InsertInto,
     Ordering,
-    Query,
+    QueryStatement,
     Select,
     Show,
     Statement,
@@ -38,7 +38,7 @@ def one(text: str, **parameters: object) -> Statement:
     return statements[0]
 
 
-def query(text: str, **parameters: object) -> Query:
+def query(text: str, **parameters: object) -> QueryStatement:
     statement = one(text, **parameters)
     assert isinstance(statement, Select)
     return statement.query
@@ -58,8 +58,9 @@ def seconds(amount: int) -> Duration:
 
 
 RANGE_5 = Clauses(Window("RANGE", seconds(5)))
-ROWS_3 = Clauses(Window("ROWS", Count(3)))
-BOTH = Clauses(Window("RANGE", seconds(5)), Granularity(seconds(1)))
+ROWS_3 = Clauses(Window("ROWS", RowCount(3)))
+SECOND = GranularityClause(seconds(1))
+BOTH = Clauses(Window("RANGE", seconds(5)), SECOND)
 
 
 # --- where clauses may stand ----------------------------------------------------------------------
@@ -79,7 +80,7 @@ BOTH = Clauses(Window("RANGE", seconds(5)), Granularity(seconds(1)))
         ("SELECT a FROM s t [RANGE 5 SECONDS]", {"t": RANGE_5}),
         ("SELECT a FROM s [RANGE 5 SECONDS] t", {"t": RANGE_5}),
         ("SELECT a FROM s [RANGE 5 SECONDS] AS t", {"t": RANGE_5}),
-        ("SELECT a FROM s GRANULARITY(1 SECOND)", {"s": Clauses(None, Granularity(seconds(1)))}),
+        ("SELECT a FROM s GRANULARITY(1 SECOND)", {"s": Clauses(None, SECOND)}),
         ("SELECT a FROM s WINDOW(RANGE 5 SECONDS) GRANULARITY(1 SECOND)", {"s": BOTH}),
         ("SELECT a FROM s GRANULARITY(1 SECOND) WINDOW(RANGE 5 SECONDS)", {"s": BOTH}),
         ("SELECT a FROM s WINDOW(RANGE 5 SECONDS) GRANULARITY(1 SECOND) AS t", {"t": BOTH}),
@@ -147,10 +148,10 @@ def test_clauses_belong_to_the_reference_before_them(
         ("[RANGE UNBOUNDED]", Window("RANGE", Unbounded())),
         ("[UNBOUNDED]", Window("RANGE", Unbounded())),
         ("[ROWS UNBOUNDED]", Window("ROWS", Unbounded())),
-        ("[PARTITION BY c ROWS 3]", Window("ROWS", Count(3), None, (Name("c"),))),
+        ("[PARTITION BY c ROWS 3]", Window("ROWS", RowCount(3), None, (Name("c"),))),
         ("[RANGE 5 SECONDS SLIDE 1 SECOND]", Window("RANGE", seconds(5), seconds(1))),
         ("WINDOW(RANGE :d)", Window("RANGE", seconds(5))),
-        ("[ROWS :n]", Window("ROWS", Count(3))),
+        ("[ROWS :n]", Window("ROWS", RowCount(3))),
     ],
 )
 def test_windows_of_a_query(window: str, expected: Window) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import millstream as ms
-from millstream.relations import standing
+from millstream.relations import live_answer
 
 TRANSFERS = 3_000
 RETAIN = 600
@@ -28,7 +28,7 @@ def rows(pause: float, quick: int = 0) -> Iterator[dict[str, int]]:
 
 
 def view_of(folder: Path, pause: float, quick: int = 0) -> ms.View:
-    standing._SMALL = 50  # so that files are written anew now and then
+    live_answer._SMALL = 50  # so that files are written anew now and then
     session = ms.Session(engine="local")
     session.source("slow", lambda: rows(pause, quick))
     session.sql(

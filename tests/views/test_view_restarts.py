@@ -14,8 +14,8 @@ from millstream.checkpoint.files import LocalFiles
 from millstream.connectors.contracts import GivenBatch
 from millstream.logical.plan import Field
 from millstream.model.time import RAW_TIME
-from millstream.relations import standing as standing_module
-from millstream.relations.standing import Standing, reading
+from millstream.relations import live_answer as live_answer_module
+from millstream.relations.live_answer import LiveAnswer, reading
 from millstream.relations.view_files import ViewFiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
@@ -43,7 +43,7 @@ def opened(source: Path, folder: Path, retain: str) -> tuple[ms.Session, ms.View
 
 
 def test_it_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing_module, "_SMALL", 20)
+    monkeypatch.setattr(live_answer_module, "_SMALL", 20)
     source, folder, rows = tmp_path / "bids", tmp_path / "view", bids(200, seed=3)
     asked = ms.Session(engine="local")
     asked.stream("Bid", rows, time="t", schema=COLUMNS)
@@ -70,7 +70,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_files_are_plain_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import duckdb
 
-    monkeypatch.setattr(standing_module, "_SMALL", 0)
+    monkeypatch.setattr(live_answer_module, "_SMALL", 0)
     source, folder = tmp_path / "bids", tmp_path / "view"
     write_csv(source, 0, [{"t": t, "item": "a", "price": t, "rate": 0.5} for t in (1, 2, 30)])
     _, view = opened(source, folder, "RETAIN 100")
@@ -139,8 +139,8 @@ def _netted(table: pa.Table) -> pa.Table:
     return table.filter(pa.compute.not_equal(table["change"], 0))
 
 
-def made(folder: Path | None, retain: int = 25) -> Standing:
-    standing = Standing("v", (Field("x", pa.int64()),), RAW_TIME, retain)
+def made(folder: Path | None, retain: int = 25) -> LiveAnswer:
+    standing = LiveAnswer("v", (Field("x", pa.int64()),), RAW_TIME, retain)
     if folder is not None:
         standing.begin(ViewFiles(folder))
     return standing
@@ -152,7 +152,7 @@ def test_no_crash_loses_or_doubles_anything(
 ) -> None:
     """At any operation on files, before and after it: the batch that was being given comes again,
     as it does from a checkpoint."""
-    monkeypatch.setattr(standing_module, "_SMALL", 5)
+    monkeypatch.setattr(live_answer_module, "_SMALL", 5)
     given, whole = batches(), made(None)
     with monkeypatch.context() as patched:
         _Fragile(crash).wrap(patched)
@@ -183,7 +183,7 @@ def test_no_crash_loses_or_doubles_anything(
 def test_what_goes_while_it_is_read_is_taken_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standing_module, "_SMALL", 5)
+    monkeypatch.setattr(live_answer_module, "_SMALL", 5)
     standing, given = made(tmp_path), batches()
     for table, batch in given[:12]:
         standing.give(table, batch)
@@ -203,7 +203,7 @@ def test_what_was_dropped_is_not_thought_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Time goes on without rows, files of history go, and the process ends."""
-    monkeypatch.setattr(standing_module, "_SMALL", 0)
+    monkeypatch.setattr(live_answer_module, "_SMALL", 0)
     standing = made(tmp_path)
     rows = {"x": [1, 1, 2], "at": [1, 5, 6], "change": [1, -1, 1]}
     nothing = {name: pa.array([], pa.int64()) for name in rows}

@@ -95,7 +95,7 @@ AT_ONCE = (  # joins of many inputs
 
 
 @dataclass(frozen=True)
-class Observation:
+class OperatorTiming:
     """What an operator did, and the nanoseconds it took."""
 
     operator: str
@@ -112,7 +112,7 @@ def calibrate(tell: Callable[[int, int], None] = lambda done, all: None) -> Cons
         (AT_ONCE, _all_at_once),
     ]
     todo = [(sql, planning) for queries, planning in kinds for sql in queries]
-    observations: list[Observation] = []
+    observations: list[OperatorTiming] = []
     for number, (sql, planning) in enumerate(todo):
         tell(number, len(todo))
         observations += observed(sql, planning)
@@ -136,7 +136,7 @@ def _all_at_once(query: Query) -> PhysicalPlan:
 # --- queries that are observed --------------------------------------------------------------------
 
 
-def observed(sql: str, planning: Planning = _as_planned) -> list[Observation]:
+def observed(sql: str, planning: Planning = _as_planned) -> list[OperatorTiming]:
     """Each operator of a query, with few and with many rows a batch."""
     plan, known, records = _planned(sql, planning)
     runs = [_timed(plan, records) for _ in range(REPEATS)]
@@ -146,7 +146,7 @@ def observed(sql: str, planning: Planning = _as_planned) -> list[Observation]:
         for node, own in estimates:
             least = min(run[phase][id(node)] for run in runs)
             work = {primitive: count * span for primitive, count in own.work.items()}
-            found.append(Observation(type(node).__name__, work, own.batches * span, least))
+            found.append(OperatorTiming(type(node).__name__, work, own.batches * span, least))
     return found
 
 
@@ -236,7 +236,7 @@ def _run(graph: Graph, records: Mapping[str, Records], begin: int, end: int, row
 # --- constants that explain them ------------------------------------------------------------------
 
 
-def fitted(observations: Sequence[Observation]) -> Constants:
+def fitted(observations: Sequence[OperatorTiming]) -> Constants:
     """Least squares of relative errors; what was not observed keeps its default."""
     operators = [operator.__name__ for operator in FORMULAS]
     unknowns: list[Primitive | str] = [*Primitive, *operators]

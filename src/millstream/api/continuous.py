@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from millstream.api.admission import Admission
-from millstream.api.entered import Entered
+from millstream.api.catalog_entry import CatalogEntry
 from millstream.api.workspace import Workspace
 from millstream.logical.catalog import Connector, RegisteredQuery
 from millstream.logical.instants import chronon
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from millstream.physical.operator import PhysicalPlan
     from millstream.runtime.delivery import AnswerForm
     from millstream.runtime.running import Running
-    from millstream.runtime.whole_answers import Chance
+    from millstream.runtime.whole_answers import RandomDraws
 
 
-class ContinuousQuery(Entered):
+class ContinuousQuery(CatalogEntry):
     """A bound query of a session, and the plan by which it is carried out."""
 
     def __init__(
@@ -61,7 +61,7 @@ class ContinuousQuery(Entered):
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[Row, str]] = []
         self._planned: PlannedQuery | None = None
-        self._drawn: Chance | None = None
+        self._drawn: RandomDraws | None = None
         self._told_errors = 0  # how many were warned of
         self._refused: list[tuple[Row, str]] = []  # of the answer, by its sink
 
@@ -235,12 +235,12 @@ class ContinuousQuery(Entered):
         return answered.table
 
     @property
-    def chance(self) -> Chance:
+    def chance(self) -> RandomDraws:
         """What its functions draw that are not deterministic."""
-        from millstream.runtime.whole_answers import Chance
+        from millstream.runtime.whole_answers import RandomDraws
 
         if self._drawn is None:
-            self._drawn = Chance()
+            self._drawn = RandomDraws()
         return self._drawn
 
     def _warn_if_time_never_begins(self) -> None:

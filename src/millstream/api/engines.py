@@ -18,7 +18,7 @@ from millstream.model.records import Records
 if TYPE_CHECKING:
     from millstream.optimizer.planned import PlannedQuery
     from millstream.runtime.executor import OpenExecutor
-    from millstream.runtime.whole_answers import Answered, Chance
+    from millstream.runtime.whole_answers import RandomDraws, RunAnswer
 
 Inputs = Callable[[Plan], Mapping[str, Records]]  # all rows of the sources of a plan
 
@@ -29,14 +29,14 @@ class Engine(Protocol):
     @property
     def name(self) -> EngineName: ...
 
-    def run(self, query: PlannedQuery, chance: Chance) -> Answered:
+    def run(self, query: PlannedQuery, chance: RandomDraws) -> RunAnswer:
         """The whole answer over inputs that end."""
 
-    def snapshot(self, query: PlannedQuery, chance: Chance, instant: int) -> Answered:
+    def snapshot(self, query: PlannedQuery, chance: RandomDraws, instant: int) -> RunAnswer:
         """The rows of the answer at one instant, over inputs that end."""
 
     def opener(
-        self, query: PlannedQuery, chance: Chance, checkpoint: str | None, discards: bool
+        self, query: PlannedQuery, chance: RandomDraws, checkpoint: str | None, discards: bool
     ) -> OpenExecutor:
         """What opens the operators of a query that is started; `discards`: nobody wants the
         answer."""
@@ -54,8 +54,8 @@ class ReferenceEngine:
         self._catalog = catalog
         self._inputs = inputs
 
-    def run(self, query: PlannedQuery, chance: Chance) -> Answered:
-        from millstream.runtime.whole_answers import Answered
+    def run(self, query: PlannedQuery, chance: RandomDraws) -> RunAnswer:
+        from millstream.runtime.whole_answers import RunAnswer
 
         reference = self._reference(query.bound, chance)
         elements = reference.result()
@@ -66,23 +66,23 @@ class ReferenceEngine:
             table = reference_answers.instants_table(schema, domain, elements, granule)
         else:
             table = reference_answers.final_table(schema, domain, elements, granule)
-        return Answered(table, list(reference.errors))
+        return RunAnswer(table, list(reference.errors))
 
-    def snapshot(self, query: PlannedQuery, chance: Chance, instant: int) -> Answered:
-        from millstream.runtime.whole_answers import Answered
+    def snapshot(self, query: PlannedQuery, chance: RandomDraws, instant: int) -> RunAnswer:
+        from millstream.runtime.whole_answers import RunAnswer
 
         reference = self._reference(query.bound, chance)
         rows = sorted(reference.answer(instant).elements(), key=row_key)
         table = reference_answers.rows_table(query.bound.schema, rows)
-        return Answered(table, list(reference.errors))
+        return RunAnswer(table, list(reference.errors))
 
-    def _reference(self, plan: Plan, chance: Chance) -> Reference:
+    def _reference(self, plan: Plan, chance: RandomDraws) -> Reference:
         inputs = {name: records.elements() for name, records in self._inputs(plan).items()}
         functions, aggregates = self._catalog.functions, self._catalog.aggregates
         return Reference(plan, inputs, functions, aggregates, chance.kept)
 
     def opener(
-        self, query: PlannedQuery, chance: Chance, checkpoint: str | None, discards: bool
+        self, query: PlannedQuery, chance: RandomDraws, checkpoint: str | None, discards: bool
     ) -> OpenExecutor:
         raise QueryError(
             "the reference engine does not run queries continuously",
@@ -104,23 +104,23 @@ class LocalEngine:
         self._catalog = catalog
         self._inputs = inputs
 
-    def run(self, query: PlannedQuery, chance: Chance) -> Answered:
+    def run(self, query: PlannedQuery, chance: RandomDraws) -> RunAnswer:
         from millstream.physical.expressions import Draws
         from millstream.physical.operator import Context
         from millstream.runtime import bounded
-        from millstream.runtime.whole_answers import Answered, answer_table
+        from millstream.runtime.whole_answers import RunAnswer, answer_table
 
         functions, aggregates = self._catalog.functions, self._catalog.aggregates
         context = Context(functions, aggregates, draws=Draws(chance.seed))
         batches = bounded.answers(query.physical, context, self._inputs(query.bound))
         table = answer_table(query.bound, query.emit, batches, context.beginning)
-        return Answered(table, list(context.errors))
+        return RunAnswer(table, list(context.errors))
 
-    def snapshot(self, query: PlannedQuery, chance: Chance, instant: int) -> Answered:
+    def snapshot(self, query: PlannedQuery, chance: RandomDraws, instant: int) -> RunAnswer:
         from millstream.physical.expressions import Draws
         from millstream.physical.operator import Context
         from millstream.runtime import bounded
-        from millstream.runtime.whole_answers import Answered, snapshot_of
+        from millstream.runtime.whole_answers import RunAnswer, snapshot_of
 
         functions, aggregates = self._catalog.functions, self._catalog.aggregates
         context = Context(functions, aggregates, draws=Draws(chance.seed))
@@ -128,10 +128,10 @@ class LocalEngine:
         until = {name: records.until(instant) for name, records in inputs.items()}
         batch = bounded.answer(query.elements, context, until, instant + 1)
         table = snapshot_of(query.bound, batch, context.beginning, instant)
-        return Answered(table, list(context.errors))
+        return RunAnswer(table, list(context.errors))
 
     def opener(
-        self, query: PlannedQuery, chance: Chance, checkpoint: str | None, discards: bool
+        self, query: PlannedQuery, chance: RandomDraws, checkpoint: str | None, discards: bool
     ) -> OpenExecutor:
         from millstream.runtime.executor import InlineExecutor
 

@@ -170,7 +170,7 @@ class Execution:
             warnings.warn(told, MillstreamWarning, stacklevel=7)
 
 
-def _refuse_shed(query: syntax.Query) -> None:
+def _refuse_shed(query: syntax.QueryStatement) -> None:
     if query.shed is not None:
         raise BindError(
             "SHED belongs to a query that is started, not to a derived stream or a view",

@@ -22,7 +22,7 @@ from millstream.runtime.sources import Feed, Reader
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.optimizer.planned import Facts
+    from millstream.optimizer.planned import SourceFacts
     from millstream.optimizer.statistics import Statistics
     from millstream.runtime.inputs import Origin
     from millstream.spark.leaves import SparkRows
@@ -126,9 +126,9 @@ class Origins:
             self._held[name] = records
         return records
 
-    def facts(self, plan: Plan) -> Facts:
+    def facts(self, plan: Plan) -> SourceFacts:
         """What is known of the sources of a plan when it is planned."""
-        from millstream.optimizer.planned import Facts
+        from millstream.optimizer.planned import SourceFacts
 
         streams = {name: self.stream(name) for name in sources_of(plan)}
         held = {name: self._held.get(name) for name in streams}
@@ -140,7 +140,7 @@ class Origins:
         small = frozenset(
             name for name, rows in held.items() if isinstance(rows, HeldTable) and rows.is_small
         )
-        return Facts(disordered, small, partial(self.statistics, plan))
+        return SourceFacts(disordered, small, partial(self.statistics, plan))
 
     def statistics(self, plan: Plan) -> Statistics:
         """What is known of the sources of a plan: declared, or from a look at rows in memory."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from millstream.api.entered import Entered
+from millstream.api.catalog_entry import CatalogEntry
 from millstream.api.query import Query
 from millstream.api.readable import Readable
 from millstream.api.workspace import Workspace
@@ -32,7 +32,7 @@ from millstream.physical.expressions import Draws
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.ordering import order_words
 from millstream.physical.text import physical_json, physical_text
-from millstream.relations.standing import reading
+from millstream.relations.live_answer import reading
 from millstream.runtime import bounded
 from millstream.runtime.answers import snapshot_table
 from millstream.sql.binder import bind_query
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from millstream.runtime.running import Running
 
 
-class PullQuery(Entered):
+class PullQuery(CatalogEntry):
     """What a SELECT over views and tables alone gives. `run` answers from what they keep, all read
     at one moment: each view as it stands at its own frontier. A question is not registered: only
     `start` and `named` do that, and `start` runs the query for ever, with the queries of the views

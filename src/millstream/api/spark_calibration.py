@@ -42,7 +42,7 @@ QUERIES = (
 
 
 @dataclass(frozen=True)
-class Observation:
+class RunTiming:
     """What a run did, and the nanoseconds it took beside its operators."""
 
     counts: Mapping[Handling, float]
@@ -62,7 +62,7 @@ def calibrate(tell: Callable[[int, int], None] = lambda done, all: None) -> dict
     return fitted(observations)
 
 
-def observed(session: Session, sql: str, rows: int) -> Observation:
+def observed(session: Session, sql: str, rows: int) -> RunTiming:
     for seed, name in enumerate("AB"):
         session.stream(name, _rows(rows, seed), time="t", unit="microseconds")
     with warnings.catch_warnings():
@@ -84,7 +84,7 @@ def observed(session: Session, sql: str, rows: int) -> Observation:
     session.sql(f"DROP QUERY `{query.name}`")
     for name in "AB":
         session.sql(f"DROP STREAM {name}")
-    return Observation(counts, max(min(took[1:]) - operators, 0.0))
+    return RunTiming(counts, max(min(took[1:]) - operators, 0.0))
 
 
 _COUNTED = (Handling.JOB, Handling.READ, Handling.EXCHANGE, Handling.ANSWER)
@@ -100,7 +100,7 @@ def _rows(count: int, seed: int) -> pa.Table:
     return pa.table(columns)
 
 
-def fitted(observations: Sequence[Observation]) -> dict[Handling, float]:
+def fitted(observations: Sequence[RunTiming]) -> dict[Handling, float]:
     """Least squares of relative errors; what was not observed keeps its default."""
     counts = np.array([[each.counts.get(h, 0.0) for h in Handling] for each in observations])
     took = np.array([each.nanoseconds for each in observations])

@@ -27,9 +27,9 @@ from millstream.runtime.delivery import AnswerForm
 from millstream.runtime.inputs import Origin
 from millstream.runtime.rounds import Policy
 from millstream.runtime.running import (
+    Destinations,
     Launch,
     OpenSink,
-    Outputs,
     has_granules,
     has_state,
 )
@@ -37,7 +37,7 @@ from millstream.runtime.sources import Feed
 
 if TYPE_CHECKING:
     from millstream.optimizer.planned import PlannedQuery
-    from millstream.runtime.whole_answers import Chance
+    from millstream.runtime.whole_answers import RandomDraws
 
 AVAILABLE_NOW = "available_now"
 
@@ -63,7 +63,7 @@ class Startable(Protocol):
     def name(self) -> str: ...
 
     @property
-    def chance(self) -> Chance: ...
+    def chance(self) -> RandomDraws: ...
 
     @property
     def planned(self) -> PlannedQuery: ...
@@ -101,7 +101,7 @@ def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
     )
     keeps_all = is_kept(asked.sink)
     open_sink = _sink_opener(workspace, query, planned.emit, replace(asked, checkpoint=checkpoint))
-    outputs = Outputs(open_sink, keeps_all, asked.snapshots, asked.late, asked.errors)
+    outputs = Destinations(open_sink, keeps_all, asked.snapshots, asked.late, asked.errors)
     form = AnswerForm(bound.schema, bound.domain, planned.emit, given_anew(bound))
     catalog = workspace.catalog
     return Launch(

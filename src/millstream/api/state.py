@@ -11,7 +11,7 @@ from millstream.api.workspace import Workspace
 from millstream.logical.catalog import Table
 from millstream.model.errors import Span
 from millstream.model.names import Name
-from millstream.relations.outside_tables import OutsideTable
+from millstream.relations.external_tables import ExternalTable
 from millstream.relations.tables import HeldTable
 from millstream.sql.pulls import Read
 
@@ -46,7 +46,7 @@ class SessionState:
     def add_table(self, table: Table, span: Span | None = None) -> TableHandle:
         catalog = self.workspace.catalog
         catalog.check_free(table.name, span)
-        held = HeldTable(table) if table.connector is None else OutsideTable(table)
+        held = HeldTable(table) if table.connector is None else ExternalTable(table)
         catalog.add_stream(table, span)
         self.workspace.origins.hold(table.name, held)
         return TableHandle(held)

@@ -38,7 +38,7 @@ from millstream.relations.tables import HeldTable
 from millstream.sql.changed_table import changed_table
 from millstream.sql.pulls import Read
 from millstream.sql.statements import ChangeTable
-from millstream.sql.table_changes import VALUES, ChangeBinder, Part, Values
+from millstream.sql.table_changes import VALUES, ChangeBinder, ChangePlan, Values
 from millstream.sql.windows import with_arrival
 
 
@@ -83,7 +83,7 @@ def _placed(span: Span | None) -> Iterator[None]:
 
 
 def _answer(
-    session: PullSession, table: Table, part: Part, inputs: Mapping[str, Records]
+    session: PullSession, table: Table, part: ChangePlan, inputs: Mapping[str, Records]
 ) -> pa.Table:
     """The rows of a part, in the order of the rows from which they were made; where these have
     none, by their columns."""
@@ -100,7 +100,7 @@ def _answer(
     return rows
 
 
-def _gone(table: Table, part: Part, rows: pa.Table) -> Records:
+def _gone(table: Table, part: ChangePlan, rows: pa.Table) -> Records:
     """The rows of the table that go, as they stand: the first columns."""
     if not part.goes:
         return nothing(table)
@@ -109,7 +109,7 @@ def _gone(table: Table, part: Part, rows: pa.Table) -> Records:
     return records
 
 
-def _come(table: Table, part: Part, rows: pa.Table, numbers: Ints) -> Records:
+def _come(table: Table, part: ChangePlan, rows: pa.Table, numbers: Ints) -> Records:
     """The rows that come: the last columns. Those that come in place of others are in their order,
     by the arrival numbers of these."""
     if not part.comes:

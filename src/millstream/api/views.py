@@ -28,7 +28,7 @@ from millstream.model.instants import Instant, shown
 from millstream.model.modes import Emit, QueryState
 from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch
-from millstream.relations.standing import Standing
+from millstream.relations.live_answer import LiveAnswer
 from millstream.relations.view_files import ViewFiles
 from millstream.sql import statements as syntax
 from millstream.sql.binder import given_every
@@ -49,7 +49,7 @@ class View(HasRows):
     def __init__(
         self,
         query: ContinuousQuery,
-        standing: Standing,
+        standing: LiveAnswer,
         connectors: Connectors,
         folder: str | None = None,
     ) -> None:
@@ -275,7 +275,7 @@ def kept(
     retain = None
     if retention is not None and retention.duration is not None:
         retain = chronons(retention.duration, plan.domain, "what is retained")
-    standing = Standing(name, plan.schema, plan.domain, retain)
+    standing = LiveAnswer(name, plan.schema, plan.domain, retain)
     folder = None if retention is None else retention.folder
     return View(query, standing, workspace.connectors, folder)
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from millstream.model.errors import MillstreamError, MillstreamWarning
+from millstream.model.modes import EngineName
 
 _EXAMPLES = """\
 \b
@@ -36,12 +37,6 @@ app = typer.Typer(
 )
 
 
-class Engine(StrEnum):
-    SPARK = "spark"
-    LOCAL = "local"
-    REFERENCE = "reference"
-
-
 class LiveEngine(StrEnum):
     SPARK = "spark"
     LOCAL = "local"
@@ -56,7 +51,7 @@ class Format(StrEnum):
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="a file of statements, or - for standard input")
 ]
-EngineOption = Annotated[Engine, typer.Option(help="where queries run")]
+EngineOption = Annotated[EngineName, typer.Option(help="where queries run")]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="a value for :NAME; repeatable"),
@@ -70,7 +65,7 @@ Parameters = Annotated[
 )
 def run(
     file: File,
-    engine: EngineOption = Engine.SPARK,
+    engine: EngineOption = EngineName.SPARK,
     format: Annotated[
         Format | None, typer.Option(help="a table on a terminal and CSV in a pipe unless given")
     ] = None,
@@ -107,7 +102,7 @@ def explain(
     physical: Annotated[
         bool, typer.Option("--physical", help="also the operators that run")
     ] = False,
-    engine: EngineOption = Engine.SPARK,
+    engine: EngineOption = EngineName.SPARK,
     param: Parameters = None,
 ) -> int:
     """Print the plan of every query in a file."""
@@ -135,7 +130,7 @@ def shell(
     file: Annotated[
         str | None, typer.Argument(metavar="[FILE]", help="statements to begin with")
     ] = None,
-    engine: EngineOption = Engine.LOCAL,
+    engine: EngineOption = EngineName.LOCAL,
     param: Parameters = None,
 ) -> int:
     """Type statements and see their answers."""

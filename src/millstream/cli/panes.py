@@ -28,7 +28,7 @@ _NARROWEST = 36  # columns of a pane that can be read
 _LOWEST = 8  # lines of one
 
 
-class Mark(NamedTuple):
+class BatchProgress(NamedTuple):
     """When a batch was done, the rows that had come by then, and the seconds of work."""
 
     at: float
@@ -52,14 +52,14 @@ class Pane:
         self.has_answered = False
         self._state_bytes = 0
         self._lock = threading.Lock()
-        self._marks = deque([Mark(0.0, 0, 0.0)], maxlen=_RECENT + 1)
+        self._marks = deque([BatchProgress(0.0, 0, 0.0)], maxlen=_RECENT + 1)
 
     def start(self, session: Session) -> None:
         from millstream.cli.live import CurrentTable
 
         self.query = session.sql(self.text)
         self._current = CurrentTable.of(self.query)
-        self._marks[0] = Mark(time.monotonic(), 0, 0.0)
+        self._marks[0] = BatchProgress(time.monotonic(), 0, 0.0)
         self.running = self.query.start(self._give, trigger=_TRIGGER)
 
     def _give(self, table: pa.Table, batch: GivenBatch) -> None:
@@ -69,7 +69,7 @@ class Pane:
             if running is not None:  # not while it is being started
                 self._state_bytes = running.state_bytes
                 told = running.progress
-                self._marks.append(Mark(time.monotonic(), told.rows_in, told.seconds))
+                self._marks.append(BatchProgress(time.monotonic(), told.rows_in, told.seconds))
                 self.has_answered = True
 
     def rows(self) -> list[tuple[Any, ...]]:

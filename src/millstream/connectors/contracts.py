@@ -133,7 +133,7 @@ class Noop:
         pass
 
 
-class Function(Noop):
+class FunctionSink(Noop):
     """A function of the user's. After a crash it may get the last batch once more."""
 
     def __init__(self, function: Callable[[pa.Table, GivenBatch], object]) -> None:

@@ -17,14 +17,21 @@ import pyarrow as pa
 from pyarrow import csv as arrow
 
 from millstream.connectors.lines import Rows, cut_rows, first_row
-from millstream.connectors.parts import PART_ROWS, Part, Place, checked, left_out, read_text
+from millstream.connectors.raw_rows import (
+    PART_ROWS,
+    RawRows,
+    RowLocation,
+    checked,
+    left_out,
+    read_text,
+)
 from millstream.logical.catalog import Stream
 from millstream.model.errors import brief
 from millstream.model.records import Checked, Ints
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvFormat:
     """How values stand in a line. `null` is a text that means NULL, beside the empty one."""
 
     header: bool = True
@@ -40,12 +47,12 @@ class CsvColumns:
     read: Sequence[str]
 
 
-def csv_blocks(chunks: Iterable[bytes], layout: Layout, longest: int) -> Iterator[Rows]:
+def csv_blocks(chunks: Iterable[bytes], layout: CsvFormat, longest: int) -> Iterator[Rows]:
     """The rows of a source, some at a time."""
     return cut_rows(chunks, layout.delimiter.encode(), longest)
 
 
-def split_header(rows: bytes, layout: Layout) -> tuple[list[str], bytes]:
+def split_header(rows: bytes, layout: CsvFormat) -> tuple[list[str], bytes]:
     """The names in the first row, and the other rows. csv.Error where there are none."""
     first, rest = first_row(rows, layout.delimiter.encode())
     text = first.decode("utf-8", errors="replace")
@@ -53,7 +60,11 @@ def split_header(rows: bytes, layout: Layout) -> tuple[list[str], bytes]:
 
 
 def csv_rows(
-    stream: Stream, blocks: Iterable[Rows], layout: Layout, columns: CsvColumns, place: Place
+    stream: Stream,
+    blocks: Iterable[Rows],
+    layout: CsvFormat,
+    columns: CsvColumns,
+    place: RowLocation,
 ) -> Iterator[Checked]:
     """The rows of a source without its header, which counts as the first line."""
     line = 2 if layout.header else 1
@@ -72,9 +83,9 @@ def csv_lines(
     stream: Stream,
     lines: Sequence[bytes],
     numbers: Ints,
-    layout: Layout,
+    layout: CsvFormat,
     columns: CsvColumns,
-    place: Place,
+    place: RowLocation,
 ) -> Iterator[Checked]:
     """Lines that are rows each, by their numbers; none of them is empty."""
     for part in _parts(b"\n".join([*lines, b""]), layout, columns):
@@ -92,13 +103,13 @@ class _Parsed:
     def __len__(self) -> int:
         return int(self.table.num_rows) + len(self.invalid)
 
-    def checked(self, stream: Stream, lines: Ints, place: Place) -> Checked:
+    def checked(self, stream: Stream, lines: Ints, place: RowLocation) -> Checked:
         bad = {int(lines[index]): why for index, why in self.invalid.items()}
-        part = Part(self.table, np.delete(lines, list(self.invalid)), bad)
+        part = RawRows(self.table, np.delete(lines, list(self.invalid)), bad)
         return checked(stream, read_text(place.read_fields(stream), part, stream.units), place)
 
 
-def _parts(rows: bytes, layout: Layout, columns: CsvColumns) -> Iterator[_Parsed]:
+def _parts(rows: bytes, layout: CsvFormat, columns: CsvColumns) -> Iterator[_Parsed]:
     """Whole rows as columns of bytes, some of them at a time."""
     if not rows.strip(b"\r\n"):
         return
@@ -146,7 +157,7 @@ def _bytes_of(column: pa.ChunkedArray) -> pa.Array:
     return pa.array(found, pa.binary())
 
 
-def _read(rows: bytes, layout: Layout, columns: CsvColumns, leave_out: object) -> pa.Table:
+def _read(rows: bytes, layout: CsvFormat, columns: CsvColumns, leave_out: object) -> pa.Table:
     if rows.startswith(codecs.BOM_UTF8):  # Arrow drops the first, which is part of a value here
         rows = codecs.BOM_UTF8 + rows
     return arrow.read_csv(

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from millstream.connectors.contracts import Notes, RowSource
-from millstream.connectors.files import Files, file_arguments
+from millstream.connectors.files import StreamFiles, file_arguments
+from millstream.connectors.interruptible import InterruptibleItems
 from millstream.connectors.listing import DataFile, unchanged
-from millstream.connectors.live import Live
 from millstream.logical.catalog import Stream
 from millstream.model.records import Checked
 
@@ -21,16 +21,18 @@ NOTED_FILES = 100  # at most so many are noted at once, and read again after a c
 
 
 def connect(stream: Stream, available_now: bool) -> FileSource:
-    return FileSource(Files(stream, file_arguments(stream), available_now))
+    return FileSource(StreamFiles(stream, file_arguments(stream), available_now))
 
 
 class FileSource(RowSource):
     """`_noted` are the files that were begun before a restart and are needed again, with the number
     of the first row of each group; `_known` are the paths of all that were begun."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: StreamFiles) -> None:
         super().__init__(
-            lambda: Live(self._rows), for_now=files.may_grow, bounded=not files.follows
+            lambda: InterruptibleItems(self._rows),
+            for_now=files.may_grow,
+            bounded=not files.follows,
         )
         self._files = files
         self._notes: Notes | None = None  # of a query that has not ended

@@ -35,7 +35,7 @@ import pyarrow as pa
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.csv_rows import (
     CsvColumns,
-    Layout,
+    CsvFormat,
     csv_blocks,
     csv_rows,
     split_header,
@@ -45,7 +45,7 @@ from millstream.connectors.json_rows import JsonLines
 from millstream.connectors.lines import BLOCK_BYTES, LONGEST, Dropped, cut_lines
 from millstream.connectors.listing import DataFile, is_pattern, listed_files
 from millstream.connectors.parquet_rows import opened, parquet_rows
-from millstream.connectors.parts import Place, check_text
+from millstream.connectors.raw_rows import RowLocation, check_text
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError, one_of
 from millstream.model.long_texts import MOST_BYTES
@@ -61,7 +61,7 @@ class FileArguments:
 
     format: str
     path: str
-    layout: Layout
+    layout: CsvFormat
     follow: bool
     poll: float  # seconds
     longest: int = LONGEST  # bytes of a line
@@ -96,18 +96,18 @@ def layout_options(stream: Stream) -> list[str]:
     return options.get(format_of(stream), [])
 
 
-def layout(stream: Stream, given: Arguments) -> Layout:
+def layout(stream: Stream, given: Arguments) -> CsvFormat:
     """How values stand in a line, where there are lines of values."""
     if format_of(stream) != "csv":
-        return Layout()
+        return CsvFormat()
     check_text(stream, "csv")
     delimiter = given.text("delimiter", ",").replace("\\t", "\t")
     if len(delimiter.encode()) != 1:
         raise given.error("takes one character as its delimiter", "write delimiter => ';'")
-    return Layout(given.flag("header", True), delimiter, given.text("null", ""))
+    return CsvFormat(given.flag("header", True), delimiter, given.text("null", ""))
 
 
-class Files:
+class StreamFiles:
     """The files of a stream: which there are, and the rows of each."""
 
     def __init__(self, stream: Stream, given: FileArguments, available_now: bool) -> None:
@@ -144,7 +144,7 @@ class Files:
 
     def rows(self, file: DataFile) -> Iterator[Checked]:
         row = "row" if self._given.format == "parquet" else "line"
-        place = Place(f'file "{file.path}"', row, self._constants(file))
+        place = RowLocation(f'file "{file.path}"', row, self._constants(file))
         read = {"parquet": self._parquet, "csv": self._csv, "json": self._json}
         with self._telling(file):
             yield from read[self._given.format](file, place)
@@ -159,12 +159,12 @@ class Files:
             format = FORMATS[self._given.format]
             raise self.error(f'file "{file.path}" cannot be read as {format}: {reason}') from error
 
-    def _parquet(self, file: DataFile, place: Place) -> Iterator[Checked]:
+    def _parquet(self, file: DataFile, place: RowLocation) -> Iterator[Checked]:
         with opened(file.path) as parquet:
             names = self._names(parquet.schema_arrow.names, place)
             yield from parquet_rows(self._stream, parquet, names, place)
 
-    def _csv(self, file: DataFile, place: Place) -> Iterator[Checked]:
+    def _csv(self, file: DataFile, place: RowLocation) -> Iterator[Checked]:
         layout = self._given.layout
         names = [field.name for field in place.read_fields(self._stream)]
         if not names:
@@ -186,13 +186,13 @@ class Files:
                 blocks = chain([rest], blocks)
             yield from csv_rows(self._stream, blocks, layout, CsvColumns(there, names), place)
 
-    def _json(self, file: DataFile, place: Place) -> Iterator[Checked]:
+    def _json(self, file: DataFile, place: RowLocation) -> Iterator[Checked]:
         reader = JsonLines(self._stream, place)
         with _text_of(file) as source:
             for lines in cut_lines(_chunks(source), self._given.longest):
                 yield from reader.rows(lines)
 
-    def _names(self, there: list[str], place: Place) -> list[str]:
+    def _names(self, there: list[str], place: RowLocation) -> list[str]:
         """The names in a file of the columns to be read: the same, or the only one but for case."""
         names = []
         for field in place.read_fields(self._stream):

@@ -23,7 +23,7 @@ from pyarrow import json as arrow
 from millstream.connectors.intake.moments import TimeUnits, from_text
 from millstream.connectors.intake.rows import Unreadable, typed_rows
 from millstream.connectors.lines import Dropped, Lines
-from millstream.connectors.parts import Part, Place, checked, left_out
+from millstream.connectors.raw_rows import RawRows, RowLocation, checked, left_out
 from millstream.logical.catalog import Stream
 from millstream.logical.plan import Field
 from millstream.model.errors import brief
@@ -48,7 +48,7 @@ class JsonLines:
     """Reads the lines of one place, in their order. The keys are as the first object has them: the
     name itself, or the only one that differs in case."""
 
-    def __init__(self, stream: Stream, place: Place) -> None:
+    def __init__(self, stream: Stream, place: RowLocation) -> None:
         self._stream = stream
         self._place = place
         self._fields = place.read_fields(stream)
@@ -81,7 +81,7 @@ class JsonLines:
         if table is None:
             return _one_by_one(self._stream, lines, numbers, keys, self._place)
         named = table.rename_columns([field.name for field in self._fields])
-        return checked(self._stream, Part(named, numbers), self._place)
+        return checked(self._stream, RawRows(named, numbers), self._place)
 
     def _are_for_arrow(self, lines: list[bytes]) -> bool:
         if self._has_inner_times or (self._has_decimals and _have_exponents(lines)):
@@ -233,7 +233,7 @@ def _as_read(type: pa.DataType) -> pa.DataType:
 
 
 def _one_by_one(
-    stream: Stream, lines: list[bytes], numbers: Ints, keys: Keys, place: Place
+    stream: Stream, lines: list[bytes], numbers: Ints, keys: Keys, place: RowLocation
 ) -> Checked:
     constants = {name: value.as_py() for name, value in place.constants.items()}
     fields = place.read_fields(stream)

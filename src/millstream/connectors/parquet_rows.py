@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millstream.connectors.intake.typed_columns import check_type
-from millstream.connectors.parts import PART_ROWS, Part, Place, checked
+from millstream.connectors.raw_rows import PART_ROWS, RawRows, RowLocation, checked
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError
 from millstream.model.records import Checked
@@ -25,7 +25,7 @@ def opened(source: Any) -> pq.ParquetFile:
 
 
 def parquet_rows(
-    stream: Stream, file: pq.ParquetFile, names: Sequence[str], place: Place
+    stream: Stream, file: pq.ParquetFile, names: Sequence[str], place: RowLocation
 ) -> Iterator[Checked]:
     """The rows of a file, in which the columns to be read have these names."""
     fields = place.read_fields(stream)
@@ -45,7 +45,7 @@ def parquet_rows(
         lines = np.arange(row, row + table.num_rows)
         row += table.num_rows
         yield checked(
-            stream, Part(table.rename_columns([field.name for field in fields]), lines), place
+            stream, RawRows(table.rename_columns([field.name for field in fields]), lines), place
         )
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.contracts import RowSource
-from millstream.connectors.live import Live
+from millstream.connectors.interruptible import InterruptibleItems
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError
 from millstream.model.types import BIGINT, TIMESTAMP, sql_name
@@ -47,7 +47,7 @@ def connect(stream: Stream, available_now: bool) -> RowSource:
             f'stream "{stream.name}": connector "rate" has no end',
             help="start the query without a trigger: query.start(sink)",
         )
-    return RowSource(lambda: Live(rate.rows), replays=False)
+    return RowSource(lambda: InterruptibleItems(rate.rows), replays=False)
 
 
 class Rate:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from millstream.connectors.contracts import (
-    Function,
+    FunctionSink,
     NamedSink,
     Noop,
     OpenSink,
@@ -175,7 +175,7 @@ class Connectors:
         if named is not None:
             return self._open_named(named, context)
         if callable(sink):
-            return Function(sink)
+            return FunctionSink(sink)
         raise QueryError(
             f"a sink is a name, ms.sink(…) or a function f(table, batch), not {type(sink).__name__}"
         )
@@ -196,7 +196,7 @@ class Connectors:
         check_options(sink, opener)
         opened = opener(context, *sink.values, **sink.options)
         is_sink = callable(getattr(opened, "give", None))
-        return opened if is_sink or not callable(opened) else Function(opened)
+        return opened if is_sink or not callable(opened) else FunctionSink(opened)
 
 
 def table_source(table: Table) -> TableSource:

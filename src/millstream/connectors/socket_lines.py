@@ -17,11 +17,18 @@ import pyarrow as pa
 
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.contracts import RowSource
-from millstream.connectors.csv_rows import CsvColumns, Layout, csv_lines
+from millstream.connectors.csv_rows import CsvColumns, CsvFormat, csv_lines
+from millstream.connectors.interruptible import InterruptibleItems
 from millstream.connectors.json_rows import JsonLines
 from millstream.connectors.lines import LONGEST, SHOWN, Dropped, cut_lines, is_whole_row
-from millstream.connectors.live import Live
-from millstream.connectors.parts import Part, Place, check_text, checked, left_out, read_text
+from millstream.connectors.raw_rows import (
+    RawRows,
+    RowLocation,
+    check_text,
+    checked,
+    left_out,
+    read_text,
+)
 from millstream.logical.catalog import Stream
 from millstream.model.errors import DataError
 from millstream.model.long_texts import MOST_BYTES
@@ -31,7 +38,7 @@ from millstream.model.types import STRING
 _PATIENCE = 0.1  # seconds after which a silent connection looks whether anyone still reads
 _CONNECTING = 10.0
 _BYTES = 1 << 16
-_NO_HEADER = Layout(header=False)
+_NO_HEADER = CsvFormat(header=False)
 
 
 @dataclass(frozen=True)
@@ -64,14 +71,14 @@ def socket_arguments(stream: Stream) -> SocketArguments:
 def connect(stream: Stream, available_now: bool) -> RowSource:
     """Nobody knows what is available: it is read to its end."""
     lines = SocketLines(stream, socket_arguments(stream))
-    return RowSource(lambda: Live(lines.rows), replays=False)
+    return RowSource(lambda: InterruptibleItems(lines.rows), replays=False)
 
 
 class SocketLines:
     def __init__(self, stream: Stream, given: SocketArguments) -> None:
         self._stream = stream
         self._given = given
-        self._place = Place(f"{given.host}:{given.port}")
+        self._place = RowLocation(f"{given.host}:{given.port}")
 
     def rows(self, closed: threading.Event) -> Iterator[Checked]:
         lines = cut_lines(self._chunks(closed), self._given.longest)
@@ -93,7 +100,7 @@ class SocketLines:
     def _texts(self, lines: list[bytes], numbers: Ints) -> Iterator[Checked]:
         fields = self._stream.columns
         table = pa.table([pa.array(lines, pa.binary())], names=[fields[0].name])
-        part = Part(table, numbers)
+        part = RawRows(table, numbers)
         yield checked(self._stream, read_text(fields, part, self._stream.units), self._place)
 
     def _csv(self, lines: list[bytes], numbers: Ints) -> Iterator[Checked]:

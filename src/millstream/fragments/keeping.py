@@ -19,10 +19,10 @@ from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref, Writer
 from millstream.fragments.edges import Fragment
 from millstream.fragments.messages import Message
-from millstream.fragments.progress import Step
+from millstream.fragments.progress import BatchStep
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.shard import Shard, ShardStep
 from millstream.fragments.tasks import Stepped, level_messages
-from millstream.fragments.work import Work
 from millstream.model.codec import packed
 from millstream.model.errors import MillstreamError
 
@@ -37,7 +37,7 @@ class Order:
     makes the names of its files its own."""
 
     batch: int
-    step: Step
+    step: BatchStep
     states: Mapping[tuple[int, int], ShardState]
     attempt: str
 
@@ -50,13 +50,13 @@ class Order:
     def of(told: Sequence[Any]) -> Order:
         batch, step, states, attempt = told
         known = {(fragment, shard): ShardState.of(state) for fragment, shard, *state in states}
-        return Order(batch, Step.of(step), known, attempt)
+        return Order(batch, BatchStep.of(step), known, attempt)
 
 
 class Keeper:
     """The shards of a query that are in this process."""
 
-    def __init__(self, work: Work, files: Files) -> None:
+    def __init__(self, work: RemoteQuery, files: Files) -> None:
         self._work = work
         self._files = files
         self._shards: dict[tuple[int, int], tuple[Ref | None, Shard]] = {}
@@ -83,7 +83,7 @@ class Keeper:
         return made_anew(self._work, self._files, fragment, state)
 
 
-def made_anew(work: Work, files: Files, fragment: Fragment, state: ShardState) -> Shard:
+def made_anew(work: RemoteQuery, files: Files, fragment: Fragment, state: ShardState) -> Shard:
     """A shard from what the checkpoint has of it."""
     shard = Shard(fragment, work.context())
     if state.snapshot is not None:
@@ -97,10 +97,10 @@ def made_anew(work: Work, files: Files, fragment: Fragment, state: ShardState) -
 
 
 @dataclass(frozen=True)
-class Foretelling:
+class DryRun:
     """Runs shards through a batch that does not count: they are made anew, and nothing is kept."""
 
-    work: Work
+    work: RemoteQuery
     files: Files
     states: Mapping[tuple[int, int], ShardState]
 

@@ -15,7 +15,7 @@ from millstream.fragments.cutting import fragments_of
 from millstream.fragments.pipeline import InProcess, Pipeline, TaskRunner
 from millstream.fragments.plan_data import fragments_data, fragments_of_data
 from millstream.fragments.remote import RemoteExecutor
-from millstream.fragments.work import Work
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.model.structures import StructureError
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.plan_data import plan_data, plan_of
@@ -34,7 +34,7 @@ class Opener:
     seed: int
     checkpoint: str | None
     places: int = 1
-    runner: Callable[[Work, LocalFiles], TaskRunner] = InProcess
+    runner: Callable[[RemoteQuery, LocalFiles], TaskRunner] = InProcess
     discards: bool = False
 
     def __call__(self, plan: PhysicalPlan, context: Context, receive: Receive) -> RemoteExecutor:
@@ -52,7 +52,7 @@ class Opener:
 
     def _claimed(
         self, files: LocalFiles, plan: PhysicalPlan, context: Context
-    ) -> tuple[PhysicalPlan, Work]:
+    ) -> tuple[PhysicalPlan, RemoteQuery]:
         """The plan that the checkpoint began with, if it has begun."""
         shards = 1 if self.places == 1 else SHARDS_A_PLACE * self.places
         own = {
@@ -70,7 +70,7 @@ class Opener:
             ) from error
         functions, aggregates = context.functions, context.aggregates
         rest = functions, aggregates, told["seed"], self.discards
-        return plan, Work(fragments, told["shards"], self.places, *rest)
+        return plan, RemoteQuery(fragments, told["shards"], self.places, *rest)
 
 
 def _closing(lock: Lock, root: str, durable: bool) -> Callable[[], None]:

@@ -14,10 +14,10 @@ from millstream.fragments.edges import ANSWER
 from millstream.fragments.failures import failure_of
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.payload import gathered
-from millstream.fragments.progress import Span, Step, joined_spans
+from millstream.fragments.progress import BatchStep, Span, joined_spans
 from millstream.fragments.reading import Intake
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.shard import leaf_frontiers
-from millstream.fragments.work import Work
 from millstream.model.codec import unpacked
 from millstream.model.elements import Row
 from millstream.model.values import canonical
@@ -29,7 +29,7 @@ class Outcome:
     """What a batch gave: the answer, as bytes or where it lies; errors, the states of shards, what
     their operators did (a leaf has several tasks), and how far it came."""
 
-    def __init__(self, work: Work, step: Step, messages: Iterable[Message]) -> None:
+    def __init__(self, work: RemoteQuery, step: BatchStep, messages: Iterable[Message]) -> None:
         self.inline: list[bytes] = []
         self.staged: list[Ref] = []
         self.states: dict[tuple[int, int], ShardState] = {}

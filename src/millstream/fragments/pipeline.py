@@ -13,14 +13,14 @@ from typing import Any, Protocol
 from millstream.checkpoint.files import CheckpointError, Files
 from millstream.checkpoint.manifest import Manifest, collect_garbage, last_manifest
 from millstream.checkpoint.records import Writer, read_record, sealed_record
-from millstream.fragments.keeping import FOLDER, Foretelling, Keeper, Order
+from millstream.fragments.keeping import FOLDER, DryRun, Keeper, Order
 from millstream.fragments.messages import Message
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import gathered
-from millstream.fragments.progress import Step
-from millstream.fragments.reading import Frame, read_messages
+from millstream.fragments.progress import BatchStep
+from millstream.fragments.reading import RemoteRows, read_messages
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput, leaf_messages, level_messages
-from millstream.fragments.work import Work
 from millstream.model.codec import packed
 from millstream.physical.batch import Batch, State
 
@@ -31,7 +31,7 @@ class TaskRunner(Protocol):
     """Who runs the tasks of a batch."""
 
     def run(
-        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[RemoteRows] = ()
     ) -> Iterable[Message]:
         """All that reaches the driver."""
 
@@ -42,14 +42,14 @@ class TaskRunner(Protocol):
 class InProcess:
     """All tasks here, one after the other; a frame is Arrow's record batches."""
 
-    work: Work
+    work: RemoteQuery
     files: Files
 
     def __post_init__(self) -> None:
         self._keeper = Keeper(self.work, self.files)
 
     def run(
-        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[RemoteRows] = ()
     ) -> Iterable[Message]:
         messages: Iterable[Message] = leaf_messages(self.work, inputs)
         for number, frame in enumerate(frames):
@@ -64,7 +64,7 @@ class InProcess:
 class Pipeline:
     """The batches of a query, from where its checkpoint is."""
 
-    def __init__(self, work: Work, files: Files, runner: TaskRunner) -> None:
+    def __init__(self, work: RemoteQuery, files: Files, runner: TaskRunner) -> None:
         self.manifest = last_manifest(files) or Manifest(-1)
         _check_published(files, self.manifest)
         self._before = self.manifest
@@ -75,9 +75,9 @@ class Pipeline:
 
     def run(
         self,
-        step: Step,
+        step: BatchStep,
         inputs: Sequence[LeafInput],
-        frames: Sequence[Frame],
+        frames: Sequence[RemoteRows],
         learn: Callable[[Outcome], State],
     ) -> Outcome:
         """Run and commit the next batch. `learn` gives what the driver wants to know again."""
@@ -93,9 +93,9 @@ class Pipeline:
         self._commit(Manifest(batch, beginning, frontier, shards, kept, tuple(answers)))
         return outcome
 
-    def foreseen(self, step: Step) -> Batch:
+    def foreseen(self, step: BatchStep) -> Batch:
         """What a batch without rows would give that brings the sources so far."""
-        runner = Foretelling(self._work, self._files, self.manifest.shards)
+        runner = DryRun(self._work, self._files, self.manifest.shards)
 
         def run(level: int, messages: Sequence[Message]) -> Iterator[Message]:
             return level_messages(self._work, level, step, messages, runner)
@@ -128,7 +128,7 @@ class Pipeline:
 
 
 def _in_levels(
-    work: Work,
+    work: RemoteQuery,
     messages: Iterable[Message],
     run: Callable[[int, Sequence[Message]], Iterator[Message]],
 ) -> Iterable[Message]:

@@ -15,7 +15,7 @@ Span = tuple[int, int, int]  # how many rows, their first and last start
 
 
 @dataclass(frozen=True)
-class Present:
+class SourceProgress:
     """What is known of the sources after a batch: when time begins, and the frontier of each."""
 
     beginning: int
@@ -41,7 +41,7 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Step:
+class BatchStep:
     """What the driver knows before a batch: of each source, and when time began."""
 
     advances: Mapping[str, Advance]
@@ -53,15 +53,15 @@ class Step:
         return [advances, self.beginning]
 
     @staticmethod
-    def of(told: Sequence[Any]) -> Step:
+    def of(told: Sequence[Any]) -> BatchStep:
         advances, beginning = told
-        return Step({stream: Advance(*each) for stream, each in advances.items()}, beginning)
+        return BatchStep({stream: Advance(*each) for stream, each in advances.items()}, beginning)
 
-    def present(self, spans: Mapping[str, Span]) -> Present:
+    def present(self, spans: Mapping[str, Span]) -> SourceProgress:
         """What is known after it."""
         beginning = min([self.beginning, *(first for _, first, _ in spans.values())])
         sources = {s: advance.frontier(spans.get(s)) for s, advance in self.advances.items()}
-        return Present(beginning, sources)
+        return SourceProgress(beginning, sources)
 
 
 def wider(span: Span | None, records: Records, begins: bool = True) -> Span:

@@ -13,8 +13,8 @@ from millstream.connectors.intake.rows import typed_table
 from millstream.fragments.messages import Kind, Message
 from millstream.fragments.payload import decoded, encoded
 from millstream.fragments.progress import Span, wider
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput, leaf_messages
-from millstream.fragments.work import Work
 from millstream.logical.catalog import Stream
 from millstream.model.codec import is_packable
 from millstream.model.elements import Row
@@ -102,7 +102,7 @@ def _shown(value: pa.Scalar) -> object:
 
 
 @dataclass(frozen=True)
-class Frame:
+class RemoteRows:
     """Rows that are elsewhere, in whatever form the executor takes them."""
 
     reading: Reading
@@ -110,7 +110,7 @@ class Frame:
 
 
 def read_messages(
-    work: Work,
+    work: RemoteQuery,
     reading: Reading,
     records: Iterable[pa.RecordBatch],
     first: int,
@@ -136,7 +136,7 @@ def read_messages(
 
 
 def time_messages(
-    work: Work, reading: Reading, records: Iterable[pa.RecordBatch]
+    work: RemoteQuery, reading: Reading, records: Iterable[pa.RecordBatch]
 ) -> Iterator[Message]:
     """That there are rows with these starts, of which others tell what follows."""
     intake = Intake(reading.stream.name)

@@ -10,7 +10,7 @@ from millstream.checkpoint.identity import restoring
 from millstream.connectors.intake.rows import joined
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.pipeline import Pipeline
-from millstream.fragments.progress import Advance, Step
+from millstream.fragments.progress import Advance, BatchStep
 from millstream.fragments.remote_input import RemoteInput
 from millstream.fragments.tasks import LeafInput
 from millstream.model.arrays import int64
@@ -76,7 +76,7 @@ class RemoteExecutor:
             stream = frame.reading.stream
             delay = stream.delay if stream.time else -1  # past the time of arrival
             advances[stream.name] = Advance(self._frontiers[stream.name], delay)
-        step = Step(advances, self.context.beginning)
+        step = BatchStep(advances, self.context.beginning)
         outcome = self._pipeline.run(step, self._inputs(), frames, self._learned)
         for row, message in outcome.errors:
             self.context.fail(row, message)
@@ -165,7 +165,7 @@ class RemoteExecutor:
             self._tallies[key] = done
 
     def foreseen(self) -> Batch:
-        step = Step(dict.fromkeys(self._frontiers, Advance(INFINITY)), self.context.beginning)
+        step = BatchStep(dict.fromkeys(self._frontiers, Advance(INFINITY)), self.context.beginning)
         return self._pipeline.foreseen(step)
 
     def close(self) -> None:

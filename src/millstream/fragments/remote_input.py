@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from millstream.connectors.intake.rows import nothing
-from millstream.fragments.reading import Frame, Intake, Reading
+from millstream.fragments.reading import Intake, Reading, RemoteRows
 from millstream.logical.catalog import Stream
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
@@ -154,13 +154,13 @@ class RemoteInput(Input):
 
     # --- for the graph ---------------------------------------------------------------------------
 
-    def frame(self, has_late: bool) -> Frame | None:
+    def frame(self, has_late: bool) -> RemoteRows | None:
         """What was taken in this round; rows are late only where a query has state."""
         if self._taken is None:
             return None
         late_before = self.frontier if has_late else NEVER
         reading = Reading(self.stream, late_before, INFINITY, max(self.frontier, self._now))
-        return Frame(reading, self._taken.rows)
+        return RemoteRows(reading, self._taken.rows)
 
     def learn(self, frontier: int, intakes: Iterable[Intake]) -> None:
         """What became of the batch, before that is kept for ever."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from millstream.logical.evaluate import is_deterministic
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import Column, Expression
-from millstream.logical.known import can_fail
 from millstream.logical.plan import JoinKind, Named, Schema
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate

@@ -10,8 +10,8 @@ import numpy as np
 
 from millstream.fragments.edges import Fragment, Outputs, OutputsOperator, Received
 from millstream.fragments.payload import decoded, part
-from millstream.fragments.progress import Present
-from millstream.fragments.work import Work
+from millstream.fragments.progress import SourceProgress
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.model.elements import Row
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
@@ -31,7 +31,7 @@ class ShardStep:
 
     inputs: Mapping[int, Sequence[bytes]]
     frontiers: Mapping[int, int]
-    present: Present
+    present: SourceProgress
 
     def told(self) -> list[Any]:
         """As plain values."""
@@ -41,7 +41,7 @@ class ShardStep:
     @staticmethod
     def of(told: Sequence[Any]) -> ShardStep:
         inputs, frontiers, present = told
-        return ShardStep(inputs, frontiers, Present(*present))
+        return ShardStep(inputs, frontiers, SourceProgress(*present))
 
     @property
     def size(self) -> int:
@@ -145,7 +145,7 @@ def _in_order(batch: Batch) -> Batch:
     return batch.take(np.lexsort((end, start))).gathered()
 
 
-def leaf_frontiers(work: Work, sources: Mapping[str, int]) -> dict[int, int]:
+def leaf_frontiers(work: RemoteQuery, sources: Mapping[str, int]) -> dict[int, int]:
     """How far each exchange of the leaves has come, if its sources have come so far."""
     leaves = work.leaves
     graph = Graph(leaves.plan, work.context(leaves.number), lambda batch: None)

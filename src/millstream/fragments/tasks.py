@@ -14,9 +14,9 @@ from millstream.checkpoint.manifest import ShardState
 from millstream.checkpoint.records import Ref
 from millstream.fragments.edges import ANSWER, LEAVES, Fragment, OutputsOperator, received
 from millstream.fragments.messages import Kind, Message
-from millstream.fragments.progress import Present, Span, Step, joined_spans, wider
+from millstream.fragments.progress import BatchStep, SourceProgress, Span, joined_spans, wider
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.shard import Error, Shard, ShardStep, leaf_frontiers, worked
-from millstream.fragments.work import Work
 from millstream.model.codec import packed, unpacked
 from millstream.model.errors import MillstreamError
 from millstream.model.records import Records
@@ -38,7 +38,7 @@ class LeafInput:
     first: int
 
 
-def leaf_messages(work: Work, inputs: Iterable[LeafInput]) -> Iterator[Message]:
+def leaf_messages(work: RemoteQuery, inputs: Iterable[LeafInput]) -> Iterator[Message]:
     """What follows from some rows of the sources, and where it goes."""
     spans: dict[str, Span] = {}
     sources = sources_of(work.leaves.plan)
@@ -49,7 +49,7 @@ def leaf_messages(work: Work, inputs: Iterable[LeafInput]) -> Iterator[Message]:
     yield from work.told_everywhere(Kind.SOURCES, spans)
 
 
-def _leaf(work: Work, input: LeafInput) -> Iterator[Message]:
+def _leaf(work: RemoteQuery, input: LeafInput) -> Iterator[Message]:
     context = work.context(input.first)
     context.beginning = NEVER  # errors are told of all rows: none is from before the first
     graph = Graph(work.leaves.plan, context, lambda batch: None)
@@ -69,7 +69,7 @@ def _leaf(work: Work, input: LeafInput) -> Iterator[Message]:
 # --- a level --------------------------------------------------------------------------------------
 
 
-class Inbox:
+class TaskInput:
     """What a task of one level has received."""
 
     def __init__(self, level: int) -> None:
@@ -94,7 +94,7 @@ class Inbox:
         elif message.kind is Kind.FAILURE:
             self.failed = True
 
-    def step(self, fragment: Fragment, shard: int, present: Present) -> ShardStep:
+    def step(self, fragment: Fragment, shard: int, present: SourceProgress) -> ShardStep:
         """What has come for a shard."""
         exchanges = [node.exchange for node in received(fragment)]
         return ShardStep(
@@ -128,7 +128,7 @@ class Runner(Protocol):
 class Transient:
     """Shards for one batch, which is all there is."""
 
-    work: Work
+    work: RemoteQuery
 
     def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped:
         running = Shard(fragment, self.work.context())
@@ -139,11 +139,11 @@ class Transient:
 
 
 def level_messages(
-    work: Work, level: int, step: Step, messages: Iterable[Message], runner: Runner
+    work: RemoteQuery, level: int, step: BatchStep, messages: Iterable[Message], runner: Runner
 ) -> Iterator[Message]:
     """The fragments of a level: what follows for those of their shards that are at the place that
     the messages came to."""
-    inbox = Inbox(level)
+    inbox = TaskInput(level)
     place = None
     for message in messages:
         place = message.place
@@ -166,7 +166,7 @@ def level_messages(
                     yield _staged(told, runner)
 
 
-def _told(work: Work, fragment: Fragment, shard: int, stepped: Stepped) -> Iterator[Message]:
+def _told(work: RemoteQuery, fragment: Fragment, shard: int, stepped: Stepped) -> Iterator[Message]:
     for exchange, batch in zip(fragment.exchanges, stepped.given, strict=True):
         yield from work.sent(exchange, batch)
         yield from work.told_consumers(exchange, shard, batch.frontier)

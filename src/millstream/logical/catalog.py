@@ -84,7 +84,7 @@ class Stream:
         return replace(source, numbered=self.numbered, unique=self.unique)
 
 
-class Changes(Enum):
+class ChangeMode(Enum):
     """What a change of a table means for rows of streams."""
 
     NONE = "CONSTANT"  # there are none
@@ -99,16 +99,16 @@ class Table(Stream):
     since when, or the two of rows that bring their own interval; without any, a change takes effect
     when it is read. At no instant have two rows the same `key`."""
 
-    changes: Changes = Changes.RETROACTIVE
+    changes: ChangeMode = ChangeMode.RETROACTIVE
     key: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "table"
 
     @property
     def lifetime(self) -> Lifetime:
-        if self.changes is Changes.OWN:
+        if self.changes is ChangeMode.OWN:
             return Lifetime.INTERVAL
-        return Lifetime.ALWAYS if self.changes is Changes.NONE else Lifetime.CHANGES
+        return Lifetime.ALWAYS if self.changes is ChangeMode.NONE else Lifetime.CHANGES
 
     def source(self, alias: str) -> Source:
         unique = (self.key,) if self.key else ()

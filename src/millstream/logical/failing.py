@@ -7,8 +7,8 @@ fail reads all columns, and nothing may keep rows from it, nor give it others.
 from __future__ import annotations
 
 from millstream.logical import aggregates
+from millstream.logical.expression_facts import ExpressionFacts, can_fail
 from millstream.logical.expressions import AggregateCall, Expression, operands
-from millstream.logical.known import Known, can_fail
 from millstream.logical.plan import Plan, is_known, own_expressions
 
 
@@ -33,4 +33,4 @@ def aggregate_can_fail(call: Expression) -> bool:
     function = aggregates.lookup(call.function)
     if function is None or any(map(can_fail, operands(call))):
         return True
-    return not function.is_total(call.type, map(Known, call.arguments))
+    return not function.is_total(call.type, map(ExpressionFacts, call.arguments))

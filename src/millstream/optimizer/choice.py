@@ -12,8 +12,8 @@ from enum import Enum
 
 from millstream.logical import plan as logical
 from millstream.logical.analysis import granule, lives_one_instant
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import Column, operands
-from millstream.logical.known import can_fail
 from millstream.logical.plan import JoinKind, Lifetime, Named, Plan, Schema
 from millstream.logical.uniqueness import at_most_one_row
 from millstream.model.modes import Emit
@@ -32,7 +32,7 @@ from millstream.physical.operators.join import AreaChoice, Join
 from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.outer_join import OuterJoin
-from millstream.physical.operators.pointwise import Form, Function, Pointwise
+from millstream.physical.operators.pointwise import Form, Pointwise, PointwiseFunction
 from millstream.physical.operators.semi_join import SemiJoin
 from millstream.physical.operators.source import Source
 from millstream.physical.operators.split import Split
@@ -88,14 +88,14 @@ def settled(plan: PhysicalPlan, final: bool = False) -> PhysicalPlan:
             return replace(plan, input=settled(plan.input, final))
         case Aggregate() | CountWindow() | Pointwise() | SemiJoin():
             return replace(plan, form=Form.INTERVALS, final=final)
-    return Pointwise((plan,), Function.IDENTITY, plan.schema, Form.INTERVALS, final)
+    return Pointwise((plan,), PointwiseFunction.IDENTITY, plan.schema, Form.INTERVALS, final)
 
 
-_FUNCTIONS: Mapping[type[Plan], Function] = {
-    logical.Difference: Function.DIFFERENCE,
-    logical.StrictDifference: Function.STRICT_DIFFERENCE,
-    logical.Intersection: Function.INTERSECTION,
-    logical.MaxUnion: Function.MAX_UNION,
+_FUNCTIONS: Mapping[type[Plan], PointwiseFunction] = {
+    logical.Difference: PointwiseFunction.DIFFERENCE,
+    logical.StrictDifference: PointwiseFunction.STRICT_DIFFERENCE,
+    logical.Intersection: PointwiseFunction.INTERSECTION,
+    logical.MaxUnion: PointwiseFunction.MAX_UNION,
 }
 
 
@@ -118,7 +118,7 @@ class _Chooser:
             case Approach.SIGNED if isinstance(plan, logical.TimeWindow | logical.Source):
                 ends = isinstance(plan, logical.TimeWindow) or plan.lifetime is Lifetime.INTERVAL
                 if ends and chosen.pattern not in (Pattern.STRICT, Pattern.MONOTONIC):
-                    return Pointwise((chosen,), Function.IDENTITY, chosen.schema)
+                    return Pointwise((chosen,), PointwiseFunction.IDENTITY, chosen.schema)
         return chosen
 
     def _operator(self, plan: Plan) -> PhysicalPlan:
@@ -211,7 +211,7 @@ class _Chooser:
     def _distinct(self, plan: logical.Distinct) -> PhysicalPlan:
         chosen = self.node(plan.input)
         if chosen.pattern is Pattern.STRICT or self._choices.coalesced:
-            return Pointwise((chosen,), Function.DISTINCT, plan.schema)
+            return Pointwise((chosen,), PointwiseFunction.DISTINCT, plan.schema)
         return Distinct(chosen)
 
     def _lookup(self, plan: logical.Join) -> PhysicalPlan | None:

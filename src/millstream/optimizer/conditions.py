@@ -7,6 +7,7 @@ whole condition leaves out too, without an error.
 
 from __future__ import annotations
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import (
     Call,
     Column,
@@ -14,7 +15,6 @@ from millstream.logical.expressions import (
     conjuncts,
     walk,
 )
-from millstream.logical.known import can_fail
 from millstream.logical.plan import Join, Schema
 from millstream.model import types
 from millstream.physical.operators.join import JoinKey

@@ -19,7 +19,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 
 @dataclass(frozen=True)
-class Input:
+class JoinInput:
     """`rate` are the rows that arrive in a unit of time, `size` those that are valid at a time.
     The size of a window `by_rows` stays when rows are left out; any other follows the rate."""
 
@@ -30,12 +30,12 @@ class Input:
     fluctuates: bool = False  # its rate is not to be relied on
 
 
-def over_time(name: str, rate: float, span: float, fluctuates: bool = False) -> Input:
-    return Input(name, rate, rate * span, fluctuates=fluctuates)
+def over_time(name: str, rate: float, span: float, fluctuates: bool = False) -> JoinInput:
+    return JoinInput(name, rate, rate * span, fluctuates=fluctuates)
 
 
-def over_rows(name: str, rate: float, rows: float) -> Input:
-    return Input(name, rate, rows, by_rows=True)
+def over_rows(name: str, rate: float, rows: float) -> JoinInput:
+    return JoinInput(name, rate, rows, by_rows=True)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class JoinGraph:
-    inputs: tuple[Input, ...]
+    inputs: tuple[JoinInput, ...]
     equalities: tuple[Equality, ...] = ()
     predicates: tuple[Predicate, ...] = ()
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
-from millstream.logical.known import can_fail
 from millstream.logical.plan import Named
 from millstream.model import types
 from millstream.physical.joins.steps import Link

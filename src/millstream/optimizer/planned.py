@@ -19,7 +19,7 @@ from millstream.physical.placing import Placing
 
 
 @dataclass(frozen=True)
-class Facts:
+class SourceFacts:
     """What is known of the sources of a query. `disordered` names the streams whose rows come out
     of order, `small` the tables that have few rows. `statistics` looks at rows in memory, and is
     asked only where there is something to choose or to estimate."""
@@ -50,7 +50,7 @@ class PlannedQuery:
     rewrites: tuple[tuple[str, Plan], ...]
     physical: PhysicalPlan
     emit: Emit
-    facts: Facts
+    facts: SourceFacts
     options: Options
     planner: Planner
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class PlannedQuery:
         return on_spark(estimate(plan, in_jobs(known), constants), placing, constants)
 
 
-def planned(plan: Plan, emit: Emit, facts: Facts, options: Options) -> PlannedQuery:
+def planned(plan: Plan, emit: Emit, facts: SourceFacts, options: Options) -> PlannedQuery:
     """The plan of a bound query over sources of which these facts are known."""
     choices = Choices(facts.disordered, options.approach, small=facts.small)
     if options.optimize and has_choices(plan):

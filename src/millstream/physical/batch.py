@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from millstream.model import long_texts
 from millstream.model.arrays import concat, gather, no_values, room_for
 from millstream.model.gathering import pick_both
-from millstream.physical.kernels.looks import all_ones
 from millstream.physical.kernels.positions import positions
+from millstream.physical.kernels.scans import all_ones
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]

@@ -20,7 +20,7 @@ from millstream.physical.kernels.grouped_sorting import (
     sort_groups,
     split_groups,
 )
-from millstream.physical.kernels.looks import ascends, climbs
+from millstream.physical.kernels.scans import ascends, climbs
 
 
 def order_words(array: pa.Array) -> Iterator[Ints]:

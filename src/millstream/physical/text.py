@@ -47,10 +47,10 @@ from millstream.physical.operators.top_n import TopN
 
 def physical_text(plan: PhysicalPlan, time: TimeDomain = RAW_TIME) -> str:
     """The plan, with durations as the time line of its streams has them."""
-    return "\n".join(_lines(plan, 0, time, Shared(plan)))
+    return "\n".join(_lines(plan, 0, time, SharedNodes(plan)))
 
 
-def _lines(plan: PhysicalPlan, level: int, time: TimeDomain, shared: Shared) -> Iterator[str]:
+def _lines(plan: PhysicalPlan, level: int, time: TimeDomain, shared: SharedNodes) -> Iterator[str]:
     margin = "  " * level
     if shared.is_known(plan):
         yield f"{margin}Shared {shared.name(plan)}"
@@ -67,10 +67,10 @@ def _lines(plan: PhysicalPlan, level: int, time: TimeDomain, shared: Shared) -> 
 
 def physical_json(plan: PhysicalPlan, time: TimeDomain = RAW_TIME) -> dict[str, object]:
     """The plan as plain data. A node that was told before is `{"operator": "Shared", …}`."""
-    return _json(plan, time, Shared(plan))
+    return _json(plan, time, SharedNodes(plan))
 
 
-def _json(plan: PhysicalPlan, time: TimeDomain, shared: Shared) -> dict[str, object]:
+def _json(plan: PhysicalPlan, time: TimeDomain, shared: SharedNodes) -> dict[str, object]:
     if shared.is_known(plan):
         return {"operator": "Shared", "shared": shared.name(plan)}
     told: dict[str, object] = {"operator": type(plan).__name__}
@@ -88,7 +88,7 @@ def _json(plan: PhysicalPlan, time: TimeDomain, shared: Shared) -> dict[str, obj
     }
 
 
-class Shared:
+class SharedNodes:
     """The nodes of a plan with several consumers, numbered as they are met."""
 
     def __init__(self, plan: PhysicalPlan) -> None:

@@ -19,7 +19,7 @@ _PIECE = 1 << 16  # rows: pieces in memory that are smaller are joined
 
 
 @dataclass(frozen=True)
-class Piece:
+class HistoryPiece:
     """Rows with valid_from and valid_to; all of them end by `until`. `read` gives them."""
 
     until: int
@@ -27,39 +27,39 @@ class Piece:
     read: Callable[[], pa.Table]
 
     @staticmethod
-    def of(table: pa.Table, until: int) -> Piece:
-        return Piece(until, table.num_rows, lambda: table)
+    def of(table: pa.Table, until: int) -> HistoryPiece:
+        return HistoryPiece(until, table.num_rows, lambda: table)
 
 
 class History:
     """The pieces in order. `stored` of them, the first ones, are in files."""
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[HistoryPiece] = []
         self.stored = 0
 
     def add(self, table: pa.Table, until: int) -> None:
         """A piece in memory; each row is copied a few times at most."""
         if not table.num_rows:
             return
-        self.pieces.append(Piece.of(table, until))
+        self.pieces.append(HistoryPiece.of(table, until))
         while len(self.pieces) > self.stored + 1:
             before, last = self.pieces[-2:]
             if before.rows > 2 * last.rows or before.rows >= _PIECE:
                 return
             both = pa.concat_tables([before.read(), last.read()]).combine_chunks()
-            self.pieces[-2:] = [Piece.of(both, last.until)]
+            self.pieces[-2:] = [HistoryPiece.of(both, last.until)]
 
-    def recent(self) -> list[Piece]:
+    def recent(self) -> list[HistoryPiece]:
         """The pieces that are in memory alone."""
         return self.pieces[self.stored :]
 
-    def store(self, piece: Piece) -> None:
+    def store(self, piece: HistoryPiece) -> None:
         """What is in memory is that piece now."""
         self.pieces[self.stored :] = [piece]
         self.stored += 1
 
-    def forget(self, horizon: int) -> list[Piece]:
+    def forget(self, horizon: int) -> list[HistoryPiece]:
         """Drop what ended before the horizon, by whole pieces; gives the pieces that go."""
         count = next((n for n, p in enumerate(self.pieces) if p.until > horizon), len(self.pieces))
         gone, self.pieces = self.pieces[:count], self.pieces[count:]

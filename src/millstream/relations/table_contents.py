@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from millstream.logical.catalog import Changes, Table
+from millstream.logical.catalog import ChangeMode, Table
 from millstream.model.arrays import with_room
 from millstream.model.errors import DataError, listed
 from millstream.model.records import Records
@@ -18,7 +18,7 @@ from millstream.relations.row_numbers import RowNumbers
 
 
 @dataclass(frozen=True)
-class Difference:
+class RowChanges:
     """Rows that change, by their place among those given: first those that go (-1), then those that
     come (1), and their codes. A row is there as often as it goes or comes."""
 
@@ -44,7 +44,7 @@ class TableContents:
     def __len__(self) -> int:
         return self.size
 
-    def difference(self, columns: Sequence[pa.Array], weight: Ints) -> Difference:
+    def difference(self, columns: Sequence[pa.Array], weight: Ints) -> RowChanges:
         """What rows that come (above 0) and go (below 0) at one moment change: a row that does both
         stays. DataError where one goes that is not there."""
         codes = self._rows.encode(columns, len(weight))
@@ -59,9 +59,9 @@ class TableContents:
         comes = comes[_last_of_each(counted.group[comes], net)]
         index = np.concatenate([np.sort(goes), comes])
         sign = np.repeat(np.array([-1, 1], np.int64), [len(goes), len(comes)])
-        return Difference(index, sign, codes[index])
+        return RowChanges(index, sign, codes[index])
 
-    def apply(self, columns: Sequence[pa.Array], change: Difference) -> Ints:
+    def apply(self, columns: Sequence[pa.Array], change: RowChanges) -> Ints:
         """Let the rows of a difference come and go: their numbers. Of equal rows, the last that
         came goes first. DataError, and nothing is changed, where two would have one key."""
         if self._key:
@@ -73,7 +73,7 @@ class TableContents:
         self._sweep()
         return np.concatenate(numbers)
 
-    def _claim(self, columns: Sequence[pa.Array], change: Difference) -> None:
+    def _claim(self, columns: Sequence[pa.Array], change: RowChanges) -> None:
         of_key = [columns[number] for number in self._key]
         keys = self._keys.encode(of_key, len(change.sign))
         self._of_key = with_room(self._of_key, len(self._keys))
@@ -82,7 +82,7 @@ class TableContents:
         if len(twice):
             self._keys.add(keys, -change.sign)
             remedy = "UPDATE or DELETE the row first"
-            if self._table.changes is Changes.OWN:
+            if self._table.changes is ChangeMode.OWN:
                 remedy = f'let "{self._table.time[0]}" be part of it, if rows follow each other'
             raise self._error(
                 f"two rows would have the key {self._shown(of_key, twice[0])}",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from millstream.connectors.intake.checking import intervals
 from millstream.connectors.intake.rows import joined
 from millstream.connectors.tables.table_source import TableTrouble
-from millstream.logical.catalog import Changes, Table
+from millstream.logical.catalog import ChangeMode, Table
 from millstream.logical.instants import chronon
 from millstream.model.errors import DataError, QueryError
 from millstream.model.instants import shown
@@ -27,7 +27,7 @@ from millstream.physical.state.keys import KeySpace
 from millstream.relations.table_contents import TableContents, net_rows, weights_of
 from millstream.relations.table_inlet import TableInlet
 from millstream.runtime.inbox import Inlet
-from millstream.runtime.inputs import Input, Place
+from millstream.runtime.inputs import Input, InputPlace
 from millstream.runtime.table_input import TableInput
 
 _MANY = 1_000_000  # rows of changes that are kept in any case
@@ -62,7 +62,7 @@ class HeldTable:
     @property
     def is_fixed(self) -> bool:
         """Whether all its rows and their times are known at once."""
-        return self.table.changes in (Changes.NONE, Changes.OWN)
+        return self.table.changes in (ChangeMode.NONE, ChangeMode.OWN)
 
     @property
     def has_times(self) -> bool:
@@ -133,7 +133,7 @@ class HeldTable:
             self._check_mutable()
             records, sign = records.take(change.index), change.sign
             start, timed = self._starts(records, sign, at)
-            if self.table.changes is Changes.OWN:
+            if self.table.changes is ChangeMode.OWN:
                 start, end = records.start, records.end
             else:
                 end = _for_ever(len(records))
@@ -272,7 +272,7 @@ class HeldTable:
             if self._history is not None:
                 return joined(self._history).in_order()
             present = self.present().in_order()
-            if self.table.changes is Changes.OWN:  # by time, as rows of streams are
+            if self.table.changes is ChangeMode.OWN:  # by time, as rows of streams are
                 return replace(present, number=np.arange(len(present)))
             return present
 
@@ -285,7 +285,7 @@ class HeldTable:
 
     # --- for queries -----------------------------------------------------------------------------
 
-    def open(self, place: Place) -> Input:
+    def open(self, place: InputPlace) -> Input:
         stream, inbox, files = place.stream, place.inbox, place.checkpoint
         inlet = Inlet(stream, inbox) if files is None else TableInlet(stream, inbox, files)
         self._inputs[inlet] = TableInput(place.sources, self, inlet)

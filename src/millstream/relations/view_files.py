@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from millstream.checkpoint.files import CheckpointError, LocalFiles
-from millstream.relations.history import Piece
+from millstream.relations.history import HistoryPiece
 
 _NAME = re.compile(r"(changes|rows|history)-(\d+)(?:-(-?\d+))?\.parquet")
 _NOTES = b"millstream"
@@ -32,7 +32,7 @@ class Settled:
     """What holds and what has ended after a batch, and what is noted of that."""
 
     rows: pa.Table
-    ended: list[Piece]
+    ended: list[HistoryPiece]
     batch: int
     notes: dict[str, int]
 
@@ -51,14 +51,14 @@ class ViewFiles:
 
     def settle(
         self, rows: pa.Table, ended: pa.Table, batch: int, until: int, notes: dict[str, int]
-    ) -> Piece | None:
+    ) -> HistoryPiece | None:
         """Have what holds, and what has ended before `until`, in place of the changes; gives the
         piece of history that is in a file now."""
         piece = None
         if ended.num_rows:
             name = _name("history", batch, until)
             self._write(name, ended, {})
-            piece = Piece(until, ended.num_rows, partial(self._read, name))
+            piece = HistoryPiece(until, ended.num_rows, partial(self._read, name))
         self._write(_name("rows", batch), rows, notes)
         for kind, number, _, name in self._names():
             if (kind == "changes" and number <= batch) or (kind == "rows" and number < batch):
@@ -66,7 +66,7 @@ class ViewFiles:
         self.logged = 0
         return piece
 
-    def drop(self, pieces: Iterable[Piece]) -> None:
+    def drop(self, pieces: Iterable[HistoryPiece]) -> None:
         """Of a history, what nobody may ask for any more; its first pieces, so that the files say
         which by the instant in their names."""
         until = max((piece.until for piece in pieces), default=None)
@@ -81,13 +81,13 @@ class ViewFiles:
             return None
         self._files.tidy()
         last = max((number for kind, number, _, _ in self._names() if kind == "rows"), default=-1)
-        ended: list[Piece] = []
+        ended: list[HistoryPiece] = []
         for kind, number, until, name in self._names():
             in_rows = number <= last if kind == "changes" else number < last
             if number > last if kind == "history" else in_rows:
                 self._files.remove(name)
             elif kind == "history":
-                ended.append(Piece(until, 0, partial(self._read, name)))
+                ended.append(HistoryPiece(until, 0, partial(self._read, name)))
         if last < 0:
             return None
         rows = self._read(_name("rows", last))

@@ -20,7 +20,7 @@ from millstream.model.time import INFINITY, TimeDomain
 from millstream.model.types import LAST_TIMESTAMP
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, are_ones
 from millstream.physical.instants import up
-from millstream.physical.kernels.looks import greatest, has_value, least
+from millstream.physical.kernels.scans import greatest, has_value, least
 from millstream.physical.ordering import order_words
 from millstream.physical.pieces import check_pieces
 from millstream.physical.state.counted_rows import counted_rows

@@ -28,7 +28,7 @@ BATCH_ROWS = 16_384
 
 
 @dataclass
-class Feed:
+class BoundedFeed:
     """A bounded input in order of time, and how far it has been read."""
 
     records: Records
@@ -57,7 +57,7 @@ def feed_batches(
 ) -> Iterator[None]:
     """Push the inputs through the graph, whichever is furthest behind first; yields after each
     batch. A table has come to the frontier once all its changes are there."""
-    feeds = [Feed(inputs[stream], vertices) for stream, vertices in graph.sources.items()]
+    feeds = [BoundedFeed(inputs[stream], vertices) for stream, vertices in graph.sources.items()]
     while behind := min((f for f in feeds if f.next_start < INFINITY), key=_behind, default=None):
         records, first, reached = behind.batch(rows)
         if behind.next_start == INFINITY and behind.is_table:
@@ -67,7 +67,7 @@ def feed_batches(
         yield
 
 
-def _behind(feed: Feed) -> int:
+def _behind(feed: BoundedFeed) -> int:
     return feed.next_start
 
 

@@ -17,7 +17,7 @@ from millstream.model.time import INFINITY, TimeDomain
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
 from millstream.runtime import answers
-from millstream.runtime.kept import Kept
+from millstream.runtime.kept_answer import KeptAnswer
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class AnswerForm:
 class Delivery:
     """Gathers the answers of a round, and gives them to the sink as one batch."""
 
-    def __init__(self, query: str, form: AnswerForm, context: Context, kept: Kept | None) -> None:
+    def __init__(
+        self, query: str, form: AnswerForm, context: Context, kept: KeptAnswer | None
+    ) -> None:
         self.sink: Sink = Noop()
         self.rows = 0
         self.batches = 0

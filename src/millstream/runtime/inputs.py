@@ -23,7 +23,7 @@ from millstream.runtime.outputs import ErrorOutput, LateOutput
 
 
 @dataclass(frozen=True)
-class Place:
+class InputPlace:
     """Where an input belongs: its stream, the sources of the plan that want its rows, the inbox of
     the query, and where the query keeps what must outlast a crash."""
 
@@ -37,7 +37,7 @@ class Place:
 class Origin(Protocol):
     """Where a query gets the rows of a stream from, as they come."""
 
-    def open(self, place: Place) -> Input: ...
+    def open(self, place: InputPlace) -> Input: ...
 
 
 class Pusher(Protocol):

@@ -28,9 +28,9 @@ import pyarrow as pa
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, are_ones, merged
 from millstream.physical.events.sweep import Sweep
-from millstream.physical.kernels.looks import greatest, least
 from millstream.physical.kernels.meetings import last_gap, lie_apart, may_meet_equals, meeting
 from millstream.physical.kernels.positions import positions
+from millstream.physical.kernels.scans import greatest, least
 from millstream.physical.kernels.steps import previous_steps, running_counts
 from millstream.physical.ordering import in_order
 from millstream.physical.row_hashes import row_hashes

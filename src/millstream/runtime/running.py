@@ -32,8 +32,8 @@ from millstream.runtime.clock import Clock
 from millstream.runtime.delivery import AnswerForm, Delivery
 from millstream.runtime.executor import Executor, InlineExecutor, OpenExecutor
 from millstream.runtime.inbox import Inbox
-from millstream.runtime.inputs import BoundedInput, Input, Origin, Place, QueuedInput
-from millstream.runtime.kept import Kept
+from millstream.runtime.inputs import BoundedInput, Input, InputPlace, Origin, QueuedInput
+from millstream.runtime.kept_answer import KeptAnswer
 from millstream.runtime.outputs import ErrorOutput, ErrorRow, LateOutput, RunningContext, receiver
 from millstream.runtime.position import Position
 from millstream.runtime.rounds import Policy, Rounds
@@ -49,7 +49,7 @@ OpenSink: TypeAlias = Callable[[pa.Schema, int, Refuse], Sink]
 
 
 @dataclass(frozen=True)
-class Outputs:
+class Destinations:
     """Where what a query gives goes. `keeps_all`: the answers are kept, for `results()`.
     `snapshots`: what `snapshot` needs is kept. `late` and `errors` are functions or lists, or
     None."""
@@ -72,7 +72,7 @@ class Launch:
     origins: Mapping[str, tuple[Stream, Records | Origin]]
     functions: Mapping[str, UserFunction]
     aggregates: Mapping[str, UserAggregate]
-    outputs: Outputs
+    outputs: Destinations
     policy: Policy
     clock: Clock
     note_state: Callable[[QueryState], None]
@@ -92,7 +92,7 @@ class Running(HasRows):
         self._form = launch.form
         kept = None
         if outputs.keeps_all or outputs.snapshots:
-            kept = Kept(plan, all=outputs.keeps_all, changes=self._form.changes)
+            kept = KeptAnswer(plan, all=outputs.keeps_all, changes=self._form.changes)
         late = LateOutput(receiver(outputs.late, "late rows", name))
         errors = ErrorOutput(name, receiver(outputs.errors, "errors", name))
         context = RunningContext(launch.functions, launch.aggregates, output=errors)
@@ -224,7 +224,7 @@ class Running(HasRows):
         kept = self._rounds.delivery.kept
         return kept is not None and kept.all
 
-    def _results(self) -> Kept:
+    def _results(self) -> KeptAnswer:
         kept = self._rounds.delivery.kept
         if kept is None or not kept.all:
             raise QueryError(
@@ -259,7 +259,7 @@ class Running(HasRows):
         finally:
             rounds.awaited.remove(instant)
 
-    def _snapshot(self, instant: int, kept: Kept) -> pa.Table:
+    def _snapshot(self, instant: int, kept: KeptAnswer) -> pa.Table:
         if self._rounds.delivery.resumed:
             raise QueryError(
                 f'query "{self.name}" goes on from its checkpoint, and does not have what it '
@@ -355,7 +355,7 @@ def _input(
         return BoundedInput(stream, sources, origin)
     if stream.domain == ANY_TIME:
         stream = replace(stream, domain=domain)
-    return origin.open(Place(stream, sources, inbox, executor.checkpoint, executor.folder))
+    return origin.open(InputPlace(stream, sources, inbox, executor.checkpoint, executor.folder))
 
 
 def _still_open(executor: Executor, at: int) -> Batch:

@@ -20,7 +20,7 @@ from millstream.model.records import Checked
 from millstream.model.time import TIMESTAMP_TIME
 from millstream.model.types import TIMESTAMP
 from millstream.runtime.inbox import CAPACITY, Beat, End, Inlet, SpooledInlet
-from millstream.runtime.inputs import Input, Place, QueuedInput
+from millstream.runtime.inputs import Input, InputPlace, QueuedInput
 
 _END = object()
 
@@ -144,7 +144,7 @@ class Feed:
 
     # --- for queries -----------------------------------------------------------------------------
 
-    def open(self, place: Place) -> Input:
+    def open(self, place: InputPlace) -> Input:
         return QueuedInput(place.sources, self, _spooled(place, self._audience.capacity))
 
     def attach(self, inlet: Inlet, received: int) -> int:
@@ -200,7 +200,7 @@ class Reader:
             return data
         return [item for item in data if not isinstance(item, Heartbeat)]
 
-    def open(self, place: Place) -> Input:
+    def open(self, place: InputPlace) -> Input:
         if place.checkpoint is not None:
             self._journal = Journal(place.checkpoint, place.stream.name)
         inlet = Inlet(place.stream, place.inbox) if self.replays else _spooled(place)
@@ -285,7 +285,7 @@ class Reader:
         return self._audience.tell_row(item)
 
 
-def _spooled(place: Place, capacity: int = CAPACITY) -> Inlet:
+def _spooled(place: InputPlace, capacity: int = CAPACITY) -> Inlet:
     """A queue for rows that do not come again: with a checkpoint they are kept there."""
     if place.checkpoint is None:
         return Inlet(place.stream, place.inbox, capacity)

@@ -19,7 +19,7 @@ from millstream.runtime.normal_form import added_up, whole_answer
 
 
 @dataclass(frozen=True)
-class Answered:
+class RunAnswer:
     """The answer of a run, and the rows that could not be evaluated, each with its message."""
 
     table: pa.Table
@@ -27,7 +27,7 @@ class Answered:
 
 
 @dataclass
-class Chance:
+class RandomDraws:
     """What functions that are not deterministic give to a row stays: the reference keeps it, the
     engines draw it again from the same seed."""
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from millstream.connectors.intake.rows import nothing
 from millstream.fragments.outcome import Outcome
-from millstream.fragments.progress import Advance, Step
-from millstream.fragments.reading import Frame
+from millstream.fragments.progress import Advance, BatchStep
+from millstream.fragments.reading import RemoteRows
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput
-from millstream.fragments.work import Work
 from millstream.model.errors import DataError
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 def answer(
     spark: SparkSession,
-    work: Work,
+    work: RemoteQuery,
     inputs: Mapping[str, Records],
-    frames: Sequence[Frame] = (),
+    frames: Sequence[RemoteRows] = (),
     frontier: int = INFINITY,
 ) -> Outcome:
     """All that the plan gives over the inputs, when every source has come so far after them."""
     streams = [*inputs, *(frame.reading.stream.name for frame in frames)]
-    step = Step(dict.fromkeys(streams, Advance(frontier)), beginning=INFINITY)
+    step = BatchStep(dict.fromkeys(streams, Advance(frontier)), beginning=INFINITY)
     rows = [LeafInput(stream, records, 0) for stream, records in inputs.items()]
     rows += [LeafInput(f.reading.stream.name, nothing(f.reading.stream), 0) for f in frames]
     outcome = run_batch(work, step, leaves_of(for_batches(spark), work, rows, frames, 0))

@@ -10,9 +10,9 @@ from millstream.checkpoint.identity import identity
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.opening import Opener
 from millstream.fragments.outcome import Outcome
-from millstream.fragments.reading import Frame, Reading
+from millstream.fragments.reading import Reading, RemoteRows
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.text import fragments_text
-from millstream.fragments.work import Work
 from millstream.logical.catalog import Catalog, Stream
 from millstream.logical.plan import Plan, sources_of
 from millstream.model.modes import Emit, EngineName
@@ -21,7 +21,7 @@ from millstream.model.time import INFINITY
 from millstream.optimizer.planned import PlannedQuery
 from millstream.physical.operator import PhysicalPlan
 from millstream.runtime.executor import OpenExecutor
-from millstream.runtime.whole_answers import Answered, Chance, answer_table, snapshot_of
+from millstream.runtime.whole_answers import RandomDraws, RunAnswer, answer_table, snapshot_of
 from millstream.spark import bounded
 from millstream.spark.executor import OnSpark
 from millstream.spark.leaves import SparkRows
@@ -57,30 +57,32 @@ class SparkEngine:
         self._sources = sources
         self._spark = spark
 
-    def run(self, query: PlannedQuery, chance: Chance) -> Answered:
+    def run(self, query: PlannedQuery, chance: RandomDraws) -> RunAnswer:
         plan = query.optimized
         native = self._native(plan) if query.emit is Emit.FINAL else None
         if native is not None:
             frames = {name: rows.frame for name, rows in self._rows(plan).items()}
             batch = bounded.native_answer(self._spark(), native, frames)
-            return Answered(answer_table(query.bound, query.emit, [batch], -INFINITY), [])
+            return RunAnswer(answer_table(query.bound, query.emit, [batch], -INFINITY), [])
         outcome = self._outcome(plan, query.physical, chance)
         batches, beginning = [outcome.answer()], outcome.present.beginning
         table = answer_table(query.bound, query.emit, batches, beginning)
-        return Answered(table, list(outcome.errors))
+        return RunAnswer(table, list(outcome.errors))
 
-    def snapshot(self, query: PlannedQuery, chance: Chance, instant: int) -> Answered:
+    def snapshot(self, query: PlannedQuery, chance: RandomDraws, instant: int) -> RunAnswer:
         outcome = self._outcome(query.optimized, query.elements, chance, instant)
         batch, beginning = outcome.answer(), outcome.present.beginning
         table = snapshot_of(query.bound, batch, beginning, instant)
-        return Answered(table, list(outcome.errors))
+        return RunAnswer(table, list(outcome.errors))
 
     def _outcome(
-        self, plan: Plan, physical: PhysicalPlan, chance: Chance, until: int = INFINITY
+        self, plan: Plan, physical: PhysicalPlan, chance: RandomDraws, until: int = INFINITY
     ) -> Outcome:
         """What the operators give, over what starts by an instant."""
         known, found = self._sources, self._rows(plan)
-        frames = [Frame(Reading(known.stream(n), until=until), rows) for n, rows in found.items()]
+        frames = [
+            RemoteRows(Reading(known.stream(n), until=until), rows) for n, rows in found.items()
+        ]
         records = known.records(name for name in sources_of(plan) if name not in found)
         inputs = {name: rows.until(until) for name, rows in records.items()}
         frontier = min(until, INFINITY - 1) + 1
@@ -92,11 +94,11 @@ class SparkEngine:
         found = {name: self._sources.spark_rows(name, plan) for name in sources_of(plan)}
         return {name: rows for name, rows in found.items() if rows is not None}
 
-    def _work(self, physical: PhysicalPlan, seed: int) -> Work:
+    def _work(self, physical: PhysicalPlan, seed: int) -> RemoteQuery:
         """With a shard for each task."""
         places = self._spark().sparkContext.defaultParallelism
         functions, aggregates = self._catalog.functions, self._catalog.aggregates
-        return Work(fragments_of(physical), places, places, functions, aggregates, seed)
+        return RemoteQuery(fragments_of(physical), places, places, functions, aggregates, seed)
 
     def _native(self, plan: Plan) -> NativeQuery | None:
         """The query for Spark alone, if it has no state and Spark reads all its streams. For EMIT
@@ -108,7 +110,7 @@ class SparkEngine:
         return native_query(plan, read)
 
     def opener(
-        self, query: PlannedQuery, chance: Chance, checkpoint: str | None, discards: bool
+        self, query: PlannedQuery, chance: RandomDraws, checkpoint: str | None, discards: bool
     ) -> OpenExecutor:
         spark, catalog = self._spark(), self._catalog
         own = identity(query.identified, query.emit, catalog.functions, catalog.aggregates)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint.files import CheckpointError, LocalFiles
 from millstream.fragments.keeping import Order
 from millstream.fragments.messages import Message
-from millstream.fragments.reading import Frame
+from millstream.fragments.reading import RemoteRows
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput
-from millstream.fragments.work import Work
 from millstream.spark.job import collected, leaves_of
-from millstream.spark.keepers import Query, kept_task, stop_keepers
+from millstream.spark.keepers import KeptQuery, kept_task, stop_keepers
 from millstream.spark.starting import for_batches
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class OnSpark:
     """A job of Spark, whose tasks ask the keepers of their places."""
 
     spark: SparkSession
-    query: Query
+    query: KeptQuery
 
     def run(
-        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[Frame] = ()
+        self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[RemoteRows] = ()
     ) -> Iterable[Message]:
         work = self.query.work
         frame = leaves_of(self.spark, work, inputs, frames, order.batch)
@@ -40,10 +40,10 @@ class OnSpark:
         return collected(frame)
 
     @staticmethod
-    def opened(spark: SparkSession, work: Work, files: LocalFiles) -> OnSpark:
+    def opened(spark: SparkSession, work: RemoteQuery, files: LocalFiles) -> OnSpark:
         _check_shared(spark, files)
         return OnSpark(
-            for_batches(spark), Query.new(work, str(files.root.resolve()), files.durable)
+            for_batches(spark), KeptQuery.new(work, str(files.root.resolve()), files.durable)
         )
 
     def close(self) -> None:

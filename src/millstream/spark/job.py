@@ -12,10 +12,10 @@ import pyarrow as pa
 from millstream.fragments.messages import SCHEMA, Kind, Message, as_record, messages_in
 from millstream.fragments.outcome import Outcome
 from millstream.fragments.payload import decoded, encoded
-from millstream.fragments.progress import Step
-from millstream.fragments.reading import Frame
+from millstream.fragments.progress import BatchStep
+from millstream.fragments.reading import RemoteRows
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput, Runner, Transient, leaf_messages, level_messages
-from millstream.fragments.work import Work
 from millstream.model.arrays import int64, of_int64
 from millstream.model.errors import QueryError
 from millstream.model.records import Records
@@ -30,7 +30,7 @@ LEAF_SCHEMA = pa.schema(
 )
 
 
-def run_batch(work: Work, step: Step, leaves: DataFrame) -> Outcome:
+def run_batch(work: RemoteQuery, step: BatchStep, leaves: DataFrame) -> Outcome:
     """Run the fragments over what the leaves give; nothing is kept."""
     frame = leaves
     for level in range(1, work.last_level + 1):
@@ -39,7 +39,7 @@ def run_batch(work: Work, step: Step, leaves: DataFrame) -> Outcome:
     return Outcome(work, step, collected(frame))
 
 
-def level_task(work: Work, level: int, step: Step, runner: Runner) -> Task:
+def level_task(work: RemoteQuery, level: int, step: BatchStep, runner: Runner) -> Task:
     def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = (message for record in records for message in messages_in(record))
         for message in level_messages(work, level, step, messages, runner):
@@ -72,9 +72,9 @@ def _message(row: Any) -> Message:
 
 def leaves_of(
     spark: SparkSession,
-    work: Work,
+    work: RemoteQuery,
     inputs: Sequence[LeafInput],
-    frames: Sequence[Frame],
+    frames: Sequence[RemoteRows],
     batch: int,
 ) -> DataFrame:
     """What follows from the rows of a batch. The first tasks are those of the session whose
@@ -85,7 +85,7 @@ def leaves_of(
     return leaves
 
 
-def _own_leaves(spark: SparkSession, work: Work, inputs: Sequence[LeafInput]) -> DataFrame:
+def _own_leaves(spark: SparkSession, work: RemoteQuery, inputs: Sequence[LeafInput]) -> DataFrame:
     """What follows from rows that the driver has, in tasks over pieces of them; also of a stream
     that has none here, so that there is a task."""
     tasks: dict[int, list[dict[str, object]]] = defaultdict(list)
@@ -114,7 +114,7 @@ def _packed(records: Records) -> bytes:
     return encoded(Batch.of(columns, records.start, records.end, records.weight))
 
 
-def _leaf_task(work: Work) -> Task:
+def _leaf_task(work: RemoteQuery) -> Task:
     def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for message in leaf_messages(work, _unpacked(records)):
             yield as_record([message])

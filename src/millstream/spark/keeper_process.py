@@ -16,13 +16,13 @@ from millstream.fragments.failures import failure_data
 from millstream.fragments.keeping import Keeper, Order
 from millstream.fragments.messages import packed_messages, unpacked_messages
 from millstream.model.codec import packed, unpacked
-from millstream.spark.keepers import Query, clear_up
+from millstream.spark.keepers import KeptQuery, clear_up
 
 _LOOK = 1.0  # seconds between two looks whether the executor is still there
 
 
 def serve(told: Path, executor: int) -> None:
-    query = Query.of(told.read_bytes())
+    query = KeptQuery.of(told.read_bytes())
     keeper = Keeper(query.work, LocalFiles(query.root, query.durable))
     with Listener(str(told.with_suffix("")), "AF_UNIX") as listener:
         socket = listener._listener._socket  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ from millstream.fragments.messages import (
     packed_messages,
     unpacked_messages,
 )
-from millstream.fragments.work import Work
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.model.codec import packed, unpacked
 from millstream.model.errors import QueryError
 from millstream.spark.leaves import Task
@@ -44,17 +44,17 @@ _PATIENCE = 60.0  # seconds in which a keeper must be up
 
 
 @dataclass(frozen=True)
-class Query:
+class KeptQuery:
     """A running query as its keepers know it; `token` is new each time it starts."""
 
-    work: Work
+    work: RemoteQuery
     root: str
     durable: bool
     token: str
 
     @staticmethod
-    def new(work: Work, root: str, durable: bool) -> Query:
-        return Query(work, root, durable, secrets.token_hex(8))
+    def new(work: RemoteQuery, root: str, durable: bool) -> KeptQuery:
+        return KeptQuery(work, root, durable, secrets.token_hex(8))
 
     def told(self) -> bytes:
         """As data, and the user functions as they are shipped."""
@@ -63,16 +63,16 @@ class Query:
         return packed([work.told(), functions, self.root, self.durable, self.token])
 
     @staticmethod
-    def of(told: bytes) -> Query:
+    def of(told: bytes) -> KeptQuery:
         work, functions, root, durable, token = unpacked(told)
-        return Query(Work.of(work, *unshipped(functions)), root, durable, token)
+        return KeptQuery(RemoteQuery.of(work, *unshipped(functions)), root, durable, token)
 
     @property
     def folder(self) -> Path:
         return Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}-{self.token}"
 
 
-def kept_task(query: Query, level: int, order: Order) -> Task:
+def kept_task(query: KeptQuery, level: int, order: Order) -> Task:
     """The task of a level, done by the keeper of its place."""
 
     def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -89,14 +89,14 @@ def kept_task(query: Query, level: int, order: Order) -> Task:
     return task
 
 
-def _asked(query: Query, level: int, order: Order, messages: list[Message]) -> list[Message]:
+def _asked(query: KeptQuery, level: int, order: Order, messages: list[Message]) -> list[Message]:
     try:
         return _answer(query, level, order, messages)
     except (EOFError, ConnectionError):  # the keeper was killed at its work
         return _answer(query, level, order, messages)
 
 
-def _answer(query: Query, level: int, order: Order, messages: list[Message]) -> list[Message]:
+def _answer(query: KeptQuery, level: int, order: Order, messages: list[Message]) -> list[Message]:
     own = replace(order, attempt=f"{order.attempt}-{secrets.token_hex(3)}")
     with _connection(query, messages[0].place) as keeper:
         keeper.send_bytes(packed([level, own.told(), packed_messages(messages)]))
@@ -106,7 +106,7 @@ def _answer(query: Query, level: int, order: Order, messages: list[Message]) -> 
     return unpacked_messages(told["messages"])
 
 
-def _connection(query: Query, place: int) -> Connection:
+def _connection(query: KeptQuery, place: int) -> Connection:
     """To the keeper of a place; it is started if there is none."""
     _make_private(query.folder)
     address = str(query.folder / str(place))
@@ -134,7 +134,7 @@ def _make_private(folder: Path) -> None:
         )
 
 
-def _start(query: Query, place: int) -> None:
+def _start(query: KeptQuery, place: int) -> None:
     (query.folder / str(place)).unlink(missing_ok=True)  # a keeper that was killed leaves it
     told = query.folder / f"{place}.query"
     told.unlink(missing_ok=True)
@@ -164,7 +164,7 @@ def _awaited(address: str) -> Connection:
             time.sleep(0.02)
 
 
-def stop_keepers(query: Query) -> None:
+def stop_keepers(query: KeptQuery) -> None:
     """End those on this machine; others end with their executor."""
     for told in query.folder.glob("*.query"):
         try:

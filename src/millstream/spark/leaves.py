@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from millstream.fragments.messages import SCHEMA, Message, as_record
-from millstream.fragments.reading import Frame, Reading, read_messages, time_messages
-from millstream.fragments.work import Work
+from millstream.fragments.reading import Reading, RemoteRows, read_messages, time_messages
+from millstream.fragments.remote_query import RemoteQuery
 from millstream.spark import native_intake
 from millstream.spark.native_leaves import NativeLeaf
 from millstream.spark.schemas import moved, typed
@@ -36,7 +36,9 @@ class SparkRows:
     leaf: NativeLeaf | None = None
 
 
-def frame_leaves(spark: SparkSession, work: Work, frame: Frame, batch: int) -> DataFrame:
+def frame_leaves(
+    spark: SparkSession, work: RemoteQuery, frame: RemoteRows, batch: int
+) -> DataFrame:
     rows: SparkRows = frame.rows
     if rows.leaf is None:
         return rows.frame.mapInArrow(_task(_Read(work, frame.reading, batch)), SCHEMA)
@@ -65,7 +67,7 @@ def _conditions(reading: Reading) -> tuple[str, str]:
 class _Read:
     """Takes rows through the leaves of the plan."""
 
-    work: Work
+    work: RemoteQuery
     reading: Reading
     batch: int
     told: bool = True
@@ -83,7 +85,7 @@ class _Read:
 class _Times:
     """Tells of the rows that have these times."""
 
-    work: Work
+    work: RemoteQuery
     reading: Reading
 
     def messages(self, records: Iterable[pa.RecordBatch]) -> Iterator[Message]:

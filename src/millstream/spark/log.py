@@ -23,7 +23,7 @@ from millstream.checkpoint.folders import FOLDER_MODE
 
 
 @dataclass(frozen=True)
-class Mark:
+class LoggedBatch:
     """A batch as Spark knows it. `files` has the end of its log by name, as far as it is short;
     `digests` tells of all that is needed."""
 
@@ -36,8 +36,8 @@ class Mark:
         return {"batch": self.batch, "files": self.files, "digests": self.digests}
 
     @staticmethod
-    def of(told: dict[str, Any]) -> Mark:
-        return Mark(told["batch"], told["files"], told["digests"])
+    def of(told: dict[str, Any]) -> LoggedBatch:
+        return LoggedBatch(told["batch"], told["files"], told["digests"])
 
     @property
     def range(self) -> str:
@@ -49,7 +49,7 @@ class SparkLog:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def mark(self, batch: int) -> Mark:
+    def mark(self, batch: int) -> LoggedBatch:
         """What Spark has noted of a batch that it is about to give."""
         names = ["metadata", *(f"offsets/{id}" for id in (batch - 1, batch) if id >= 0)]
         files = {name: (self.folder / name).read_text() for name in names}
@@ -59,7 +59,7 @@ class SparkLog:
             digests[name] = _digest(text)
             if not name.endswith(".compact"):
                 files[name] = text
-        return Mark(batch, files, digests)
+        return LoggedBatch(batch, files, digests)
 
     def _source_logs(self, offsets: str) -> Iterator[str]:
         """The logs of sources of files, from the last that has all before it; of others all that
@@ -78,7 +78,7 @@ class SparkLog:
                 if (self.folder / name).exists():
                     yield name
 
-    def bring_to(self, mark: Mark | None) -> None:
+    def bring_to(self, mark: LoggedBatch | None) -> None:
         """Make the log say that the batch of the mark was the last, and done."""
         self.folder.parent.mkdir(FOLDER_MODE, exist_ok=True)  # Spark's files follow the umask
         if mark is None:
@@ -98,7 +98,7 @@ class SparkLog:
                     help="restore the checkpoint's folder, or start the query with a new one",
                 )
 
-    def _forget_after(self, mark: Mark) -> None:
+    def _forget_after(self, mark: LoggedBatch) -> None:
         for path in [*self.folder.glob("offsets/*"), *self.folder.glob("commits/*")]:
             if not path.name.isdigit() or int(path.name) > mark.batch:
                 path.unlink()

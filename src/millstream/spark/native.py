@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from millstream.logical.expression_facts import ExpressionFacts, can_fail
 from millstream.logical.expressions import (
     Call,
     Cast,
@@ -23,7 +24,6 @@ from millstream.logical.expressions import (
     nullable,
 )
 from millstream.logical.functions import cast_facts, to_string
-from millstream.logical.known import Known, can_fail
 from millstream.model import types
 from millstream.model.types import (
     BIGINT,
@@ -42,7 +42,7 @@ from millstream.model.types import (
 )
 from millstream.optimizer.rules.fold_constants import folded
 from millstream.spark.native_calls import rule_of
-from millstream.spark.sql_text import Piece, cast, quoted, string
+from millstream.spark.sql_text import SqlText, cast, quoted, string
 
 # What Spark calls a column, by its qualifier and name.
 Names: TypeAlias = Mapping[tuple[str, str], str]
@@ -88,10 +88,10 @@ def native_conjuncts(condition: Expression, columns: Names) -> tuple[list[str], 
     return taken, conjunction(rest)
 
 
-def _translated(expression: Expression, columns: Names) -> Piece:
+def _translated(expression: Expression, columns: Names) -> SqlText:
     match expression:
         case Column(key=key) if key in columns:
-            return Piece(quoted(columns[key]))
+            return SqlText(quoted(columns[key]))
         case Literal(value=value, type=type):
             return _literal(value, type)
         case Cast(operand=operand, type=type) if _casts_alike(operand, type):
@@ -106,27 +106,27 @@ def _translated(expression: Expression, columns: Names) -> Piece:
 # --- literals and casts -----------------------------------------------------------------------
 
 
-def _literal(value: Any, type: pa.DataType) -> Piece:
+def _literal(value: Any, type: pa.DataType) -> SqlText:
     if not types.is_atomic(type):
         raise _NotNativeError
     if value is None:
-        return cast(Piece("NULL"), _type(type))
+        return cast(SqlText("NULL"), _type(type))
     if type == BOOLEAN:
-        return Piece("TRUE" if value else "FALSE")
+        return SqlText("TRUE" if value else "FALSE")
     if type == INT:
         return _number(value)
     if type == STRING:
         return string(value)
     if type == BINARY:
-        return Piece(f"X'{value.hex()}'")
+        return SqlText(f"X'{value.hex()}'")
     return cast(_number(value) if type == BIGINT else _text(value, type), _type(type))
 
 
-def _number(value: int) -> Piece:
-    return Piece(str(value), whole=value >= 0)
+def _number(value: int) -> SqlText:
+    return SqlText(str(value), whole=value >= 0)
 
 
-def _text(value: Any, type: pa.DataType) -> Piece:
+def _text(value: Any, type: pa.DataType) -> SqlText:
     """The text of a value, which Spark reads back."""
     if type in (DATE, TIMESTAMP):
         micros = value * MICROS_PER_DAY if type == DATE else value
@@ -149,7 +149,7 @@ def _casts_alike(operand: Expression, target: pa.DataType) -> bool:
     """
     source = operand.type
     plain = types.is_atomic(target) and (types.is_atomic(source) or source == types.NULL)
-    if not plain or not cast_facts.is_total(Known(operand), target):
+    if not plain or not cast_facts.is_total(ExpressionFacts(operand), target):
         return False
     if target == STRING:
         return not is_floating(source) and source != BINARY

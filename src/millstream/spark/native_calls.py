@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from millstream.logical.expression_facts import ExpressionFacts
 from millstream.logical.expressions import Call, Literal
 from millstream.logical.functions.ranges import Range
-from millstream.logical.known import Known
 from millstream.model.types import (
     REAL,
     TIMESTAMP,
@@ -27,7 +27,7 @@ from millstream.model.types import (
 )
 from millstream.spark.sql_text import (
     Build,
-    Piece,
+    SqlText,
     called,
     case,
     dot,
@@ -48,7 +48,7 @@ class Rule(NamedTuple):
     build: Build
     holds: Callable[[Call], bool] = lambda call: True
 
-    def written(self, call: Call, arguments: Sequence[Piece]) -> Piece:
+    def written(self, call: Call, arguments: Sequence[SqlText]) -> SqlText:
         if call.function in _COMPARISONS:
             arguments = shielded(call, arguments)
         return self.build(*arguments)
@@ -60,7 +60,7 @@ _plus = operator("+")
 # --- pruning ----------------------------------------------------------------------------------
 
 
-def shielded(call: Call, operands: Sequence[Piece]) -> list[Piece]:
+def shielded(call: Call, operands: Sequence[SqlText]) -> list[SqlText]:
     """The operands of a comparison, so written that no source prunes by it where it must not.
 
     Spark hands comparisons of columns with constants to sources such as Parquet, and to what it
@@ -71,7 +71,7 @@ def shielded(call: Call, operands: Sequence[Piece]) -> list[Piece]:
     type = call.arguments[0].type
     constants: list[Any] = [a.value for a in call.arguments if isinstance(a, Literal)]
     if is_floating(type) and constants:
-        zero = Piece("0F" if type == REAL else "0D")
+        zero = SqlText("0F" if type == REAL else "0D")
         return [
             operand if isinstance(a, Literal) else _plus(operand, zero)
             for a, operand in zip(call.arguments, operands, strict=True)
@@ -101,7 +101,7 @@ def _keeps_digits(type: pa.DataType) -> bool:
 
 def _has_near_positions(call: Call) -> bool:
     """Far from the text Spark adds position and length with an overflow."""
-    ranges = (Known(position).range for position in call.arguments[1:])
+    ranges = (ExpressionFacts(position).range for position in call.arguments[1:])
     return all(range is not None and range.within(_NEAR) for range in ranges)
 
 

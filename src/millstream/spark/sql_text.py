@@ -7,7 +7,7 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 
-class Piece(NamedTuple):
+class SqlText(NamedTuple):
     """An expression as text; `whole`: it can stand beside any operator without brackets."""
 
     text: str
@@ -18,15 +18,15 @@ class Piece(NamedTuple):
         return self.text if self.whole else f"({self.text})"
 
 
-Build: TypeAlias = Callable[..., Piece]
+Build: TypeAlias = Callable[..., SqlText]
 
 _ESCAPES = str.maketrans(
     {"\\": "\\\\", "'": "\\'", **{chr(code): f"\\{code:03o}" for code in range(32)}}
 )
 
 
-def string(value: str) -> Piece:
-    return Piece(f"'{value.translate(_ESCAPES)}'")
+def string(value: str) -> SqlText:
+    return SqlText(f"'{value.translate(_ESCAPES)}'")
 
 
 def quoted(name: str) -> str:
@@ -34,12 +34,12 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def cast(operand: Piece, type: str) -> Piece:
-    return Piece(f"CAST({operand.text} AS {type})")
+def cast(operand: SqlText, type: str) -> SqlText:
+    return SqlText(f"CAST({operand.text} AS {type})")
 
 
-def called(name: str, arguments: Iterable[Piece]) -> Piece:
-    return Piece(f"{name}({', '.join(argument.text for argument in arguments)})")
+def called(name: str, arguments: Iterable[SqlText]) -> SqlText:
+    return SqlText(f"{name}({', '.join(argument.text for argument in arguments)})")
 
 
 def function(name: str) -> Build:
@@ -49,46 +49,46 @@ def function(name: str) -> Build:
 def operator(sign: str) -> Build:
     """Of two operands or more, from left to right."""
 
-    def joined(left: Piece, right: Piece) -> Piece:
-        return Piece(f"{left.bracketed} {sign} {right.bracketed}", whole=False)
+    def joined(left: SqlText, right: SqlText) -> SqlText:
+        return SqlText(f"{left.bracketed} {sign} {right.bracketed}", whole=False)
 
     return lambda *operands: reduce(joined, operands)
 
 
 def prefix(sign: str) -> Build:
-    return lambda operand: Piece(f"{sign}{operand.bracketed}", whole=False)
+    return lambda operand: SqlText(f"{sign}{operand.bracketed}", whole=False)
 
 
-def is_null(operand: Piece) -> Piece:
-    return Piece(f"{operand.bracketed} IS NULL", whole=False)
+def is_null(operand: SqlText) -> SqlText:
+    return SqlText(f"{operand.bracketed} IS NULL", whole=False)
 
 
-def is_in(value: Piece, *items: Piece) -> Piece:
+def is_in(value: SqlText, *items: SqlText) -> SqlText:
     listed = ", ".join(item.text for item in items)
-    return Piece(f"{value.bracketed} IN ({listed})", whole=False)
+    return SqlText(f"{value.bracketed} IN ({listed})", whole=False)
 
 
-def case(*parts: Piece) -> Piece:
+def case(*parts: SqlText) -> SqlText:
     """Conditions and values in turns, then the value of ELSE, if there is one."""
     branches = zip(parts[::2], parts[1::2], strict=False)
     text = "".join(f" WHEN {when.text} THEN {then.text}" for when, then in branches)
     otherwise = f" ELSE {parts[-1].text}" if len(parts) % 2 else ""
-    return Piece(f"CASE{text}{otherwise} END")
+    return SqlText(f"CASE{text}{otherwise} END")
 
 
-def like(text: Piece, pattern: Piece, *escape: Piece) -> Piece:
+def like(text: SqlText, pattern: SqlText, *escape: SqlText) -> SqlText:
     with_escape = f" ESCAPE {escape[0].text}" if escape else ""
-    return Piece(f"{text.bracketed} LIKE {pattern.bracketed}{with_escape}", whole=False)
+    return SqlText(f"{text.bracketed} LIKE {pattern.bracketed}{with_escape}", whole=False)
 
 
-def trim(position: str, *parts: Piece) -> Piece:
+def trim(position: str, *parts: SqlText) -> SqlText:
     characters, text = parts if len(parts) == 2 else (string(" "), *parts)
-    return Piece(f"TRIM({position} {characters.text} FROM {text.text})")
+    return SqlText(f"TRIM({position} {characters.text} FROM {text.text})")
 
 
-def extract(field: str, time: Piece) -> Piece:
-    return Piece(f"EXTRACT({field} FROM {time.text})")
+def extract(field: str, time: SqlText) -> SqlText:
+    return SqlText(f"EXTRACT({field} FROM {time.text})")
 
 
-def dot(struct: Piece, field: str) -> Piece:
-    return Piece(f"{struct.bracketed}.{quoted(field)}")
+def dot(struct: SqlText, field: str) -> SqlText:
+    return SqlText(f"{struct.bracketed}.{quoted(field)}")

@@ -11,10 +11,10 @@ from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.folders import file_name
 from millstream.fragments.remote_input import RemoteInput
 from millstream.model.errors import QueryError
-from millstream.runtime.inputs import Place
+from millstream.runtime.inputs import InputPlace
 from millstream.spark.job import reason
 from millstream.spark.leaves import SparkRows
-from millstream.spark.log import Mark, SparkLog
+from millstream.spark.log import LoggedBatch, SparkLog
 from millstream.spark.native_leaves import NativeLeaf
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SparkStream:
     look: str | None = None
     leaf: NativeLeaf | None = None
 
-    def open(self, place: Place) -> RemoteInput:
+    def open(self, place: InputPlace) -> RemoteInput:
         stream, sources, inbox = place.stream, place.sources, place.inbox
         if not self.frame.isStreaming:
             return RemoteInput(stream, sources, _Whole(self.frame), inbox, bounded=True)
@@ -112,12 +112,12 @@ class _Batches:
             self._query.stop()
 
 
-def _mark_of(input: RemoteInput) -> Mark | None:
+def _mark_of(input: RemoteInput) -> LoggedBatch | None:
     """Of the last batch that it has taken."""
-    return None if input.mark is None else Mark.of(input.mark)
+    return None if input.mark is None else LoggedBatch.of(input.mark)
 
 
-def _check_next(before: Mark | None, mark: Mark) -> None:
+def _check_next(before: LoggedBatch | None, mark: LoggedBatch) -> None:
     """Batches follow each other: the log was brought to where the last one is."""
     if mark.batch != (0 if before is None else before.batch + 1):
         raise CheckpointError(

@@ -19,7 +19,7 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import SignatureError
 from millstream.model.errors import BindError, did_you_mean
-from millstream.sql import elsewhere
+from millstream.sql import other_dialects
 from millstream.sql.calls import aggregate_of, written_name
 from millstream.sql.scope import name_span_of, refuse_others, span_of
 
@@ -102,7 +102,7 @@ def bind_aggregate(
         raise BindError(
             f'function "{written}" does not exist',
             name_span_of(node),
-            elsewhere.FUNCTIONS.get(written)
+            other_dialects.FUNCTIONS.get(written)
             or did_you_mean(written, [*aggregates.names(), *inner.catalog.aggregates]),
         )
     bound = tuple(map(inner.bind, arguments))

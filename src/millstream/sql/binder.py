@@ -39,7 +39,7 @@ from millstream.sql.relations import Placement
 from millstream.sql.scalar import ScalarBinder
 from millstream.sql.scope import Scope, name_of, part, refuse_others, span_of
 from millstream.sql.select import SelectBinder
-from millstream.sql.statements import Query, clauses_of
+from millstream.sql.statements import QueryStatement, clauses_of
 from millstream.sql.whole_decimals import meeting_fractions
 from millstream.sql.windows import ignored_bounds
 
@@ -65,7 +65,7 @@ class Bound:
 
 
 def bind_query(
-    query: Query,
+    query: QueryStatement,
     catalog: Catalog,
     parameters: Mapping[str, object] | None = None,
     strict: bool = False,
@@ -268,7 +268,7 @@ def _cast_columns(plan: Plan, targets: list[object]) -> Plan:
     return Map(plan, outputs)
 
 
-def _check_output_names(query: Query, plan: Plan) -> None:
+def _check_output_names(query: QueryStatement, plan: Plan) -> None:
     for field in plan.schema:
         if field.name.lower() in RESERVED_OUTPUTS:
             raise BindError(
@@ -288,7 +288,7 @@ def _item_named(tree: exp.Expression, name: str) -> Span | None:
 
 
 def _warnings(
-    plan: Plan, query: Query, statement: StatementBinder, strict: bool
+    plan: Plan, query: QueryStatement, statement: StatementBinder, strict: bool
 ) -> Iterator[Diagnostic]:
     """What the author should know of the operators that this statement adds; a derived stream
     was warned of when it was created."""

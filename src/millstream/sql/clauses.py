@@ -34,7 +34,7 @@ _AFTER_A_DURATION = ("SLIDE", "UNIT", "DELAY", "IDLE", "VALID", "WITH", "RETAIN"
 
 
 @dataclass(frozen=True)
-class Count:
+class RowCount:
     """A number of rows."""
 
     rows: int
@@ -63,10 +63,10 @@ class Window:
     """One window specification; `minimum` is the bound MIN, where one is written."""
 
     frame: str  # RANGE or ROWS
-    size: Duration | Count | Unbounded | Now
-    slide: Duration | Count | None = None
+    size: Duration | RowCount | Unbounded | Now
+    slide: Duration | RowCount | None = None
     partition: tuple[Name, ...] = ()
-    minimum: Duration | Count | None = None
+    minimum: Duration | RowCount | None = None
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Granularity:
+class GranularityClause:
     """The granule; `coarsest` is the bound COARSEST, where one is written."""
 
     finest: Duration
@@ -121,7 +121,7 @@ class Clauses:
     """What stands beside one reference in FROM."""
 
     window: Window | None = None
-    granularity: Granularity | None = None
+    granularity: GranularityClause | None = None
     as_of: AsOf | None = None
 
     def __str__(self) -> str:
@@ -186,8 +186,8 @@ class ClauseReader:
                     "after the columns of PARTITION BY",
                     _PARTITIONED_BY if is_expression else "write WINDOW(PARTITION BY c ROWS 10)",
                 )
-        minimum: Duration | Count | None = None
-        size: Duration | Count | Unbounded | Now
+        minimum: Duration | RowCount | None = None
+        size: Duration | RowCount | Unbounded | Now
         if cursor.accept("ROWS"):
             frame = "ROWS"
             if cursor.at("MIN"):
@@ -208,7 +208,7 @@ class ClauseReader:
                 "in the window",
                 "write WINDOW(RANGE 10 MINUTES), or WINDOW(RANGE 10 MINUTES SLIDE 10 MINUTES)",
             )
-        slide: Duration | Count | None = None
+        slide: Duration | RowCount | None = None
         if cursor.accept("SLIDE"):
             slide = self.count("a number of rows") if frame == "ROWS" else self.duration()
         end = cursor.expect(closing, "to close the window")
@@ -233,14 +233,14 @@ class ClauseReader:
         self.cursor.expect(second)
         return one, self.duration()
 
-    def _row_bounds(self) -> tuple[Count, Count]:
+    def _row_bounds(self) -> tuple[RowCount, RowCount]:
         self.cursor.expect("MIN")
         minimum = self.count("a number of rows")
         self.cursor.expect(",", "and MAX after MIN")
         self.cursor.expect("MAX")
         return minimum, self.count("a number of rows")
 
-    def granularity(self) -> Granularity:
+    def granularity(self) -> GranularityClause:
         start = self.cursor.span
         self.cursor.advance()
         self.cursor.expect("(")
@@ -250,7 +250,7 @@ class ClauseReader:
         else:
             finest = self.duration()
         end = self.cursor.expect(")", "to close the granularity")
-        return Granularity(finest, coarsest, start.to(end.span))
+        return GranularityClause(finest, coarsest, start.to(end.span))
 
     def as_of(self) -> AsOf:
         start = self.cursor.advance().span
@@ -308,13 +308,13 @@ class ClauseReader:
         end = cursor.tokens[cursor.position - 1].span
         return Duration(amount, unit, start.to(end))
 
-    def count(self, expected: str) -> Count:
+    def count(self, expected: str) -> RowCount:
         span = self.cursor.span
         if self.cursor.at(":"):
             value, described, span = self._parameter()
             if not isinstance(value, int) or isinstance(value, bool):
                 raise ParseError(f"{described} must be a whole number, not {value!r}", span)
-            return self._positive(Count(value, span))
+            return self._positive(RowCount(value, span))
         amount = self._number(expected)
         end = self.cursor.tokens[self.cursor.position - 1].span
         if amount.denominator != 1:
@@ -325,10 +325,10 @@ class ClauseReader:
                 token.span,
                 "write RANGE for a window of time",
             )
-        return self._positive(Count(int(amount), span.to(end)))
+        return self._positive(RowCount(int(amount), span.to(end)))
 
     @staticmethod
-    def _positive(count: Count) -> Count:
+    def _positive(count: RowCount) -> RowCount:
         if count.rows <= 0:
             raise ParseError("a number of rows must be 1 or more", count.span)
         return count

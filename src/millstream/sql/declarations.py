@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import pyarrow as pa
 
-from millstream.logical.catalog import Changes, Stream, Table, column_named
+from millstream.logical.catalog import ChangeMode, Stream, Table, column_named
 from millstream.logical.plan import Field, Schema
 from millstream.model import types
 from millstream.model.durations import UNITS, chronons_or_zero
@@ -36,7 +36,7 @@ def declared_table(statement: syntax.CreateTable) -> Table:
 
 def as_table(stream: Stream, key: str | Sequence[str], changes: str) -> Table:
     """What `session.table` declares."""
-    known = {each.value: each for each in Changes if each is not Changes.OWN}
+    known = {each.value: each for each in ChangeMode if each is not ChangeMode.OWN}
     found = known.get(str(changes).replace("_", " ").upper())
     if found is None:
         raise DataError(
@@ -44,11 +44,11 @@ def as_table(stream: Stream, key: str | Sequence[str], changes: str) -> Table:
             f"not {changes!r}"
         )
     names = [key] if isinstance(key, str) else key
-    own = Changes.OWN if len(stream.time) == 2 else found
+    own = ChangeMode.OWN if len(stream.time) == 2 else found
     return _table(stream, [Name(name) for name in names], own)
 
 
-def _table(stream: Stream, key: Sequence[Name], changes: Changes) -> Table:
+def _table(stream: Stream, key: Sequence[Name], changes: ChangeMode) -> Table:
     """What is declared of a stream, as a table; the columns of its key are never NULL."""
     names = tuple(column_named(stream.columns, name, stream.name, "table").name for name in key)
     given = {f.name: getattr(stream, f.name) for f in fields(stream)}

@@ -18,7 +18,7 @@ from millstream.sql.column_definitions import read_column
 from millstream.sql.statements import (
     ColumnDefinition,
     Ordering,
-    Query,
+    QueryStatement,
     Statement,
     Statistic,
     Validity,
@@ -36,7 +36,7 @@ class DefinitionReader:
         text: str,
         cursor: Cursor,
         parameters: Mapping[str, object],
-        query: Callable[[], Query],
+        query: Callable[[], QueryStatement],
     ) -> None:
         self.text = text
         self.cursor = cursor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from millstream.model.errors import ParseError, did_you_mean
 from millstream.model.names import Name
-from millstream.sql import elsewhere
+from millstream.sql import other_dialects
 from millstream.sql.definition_reader import DefinitionReader
 from millstream.sql.reserved import check_declared
 from millstream.sql.statements import (
@@ -47,7 +47,7 @@ class StatementReader(DefinitionReader):
         if cursor.accept("SHOW"):
             return self._show()
         first = cursor.current
-        known = elsewhere.STATEMENTS.get(first.word) if first is not None else None
+        known = other_dialects.STATEMENTS.get(first.word) if first is not None else None
         help = did_you_mean(first.text, _FIRST_WORDS) if first is not None else None
         return cursor.fail(_EXPECTED, help=known or help)
 
@@ -62,24 +62,25 @@ class StatementReader(DefinitionReader):
             self.cursor.advance()
         if any(map(self.cursor.at, _DROPPED)):
             kind = self.cursor.advance().word
-            elsewhere.refuse_existence(self.cursor)
+            other_dialects.refuse_existence(self.cursor)
             return self.ended(Drop(kind, self.cursor.name(f"the name of a {kind.lower()}")))
         return self.cursor.fail(f"{', '.join(_DROPPED[:-1])} or {_DROPPED[-1]}")
 
     def _create(self) -> Statement:
         cursor = self.cursor
         if cursor.accept("TABLE"):
-            elsewhere.refuse_existence(cursor)
+            other_dialects.refuse_existence(cursor)
             return read_table(self)
         if cursor.accept("MATERIALIZED", "VIEW"):
-            elsewhere.refuse_existence(cursor)
+            other_dialects.refuse_existence(cursor)
             return read_view(self)
         if not cursor.accept("STREAM"):
             word = cursor.current.word if cursor.current is not None else ""
             cursor.fail(
-                "STREAM, TABLE or MATERIALIZED VIEW after CREATE", help=elsewhere.CREATED.get(word)
+                "STREAM, TABLE or MATERIALIZED VIEW after CREATE",
+                help=other_dialects.CREATED.get(word),
             )
-        elsewhere.refuse_existence(cursor)
+        other_dialects.refuse_existence(cursor)
         name = check_declared(cursor.name("the name of the stream"), "stream")
         if cursor.accept("AS"):
             return read_derived(self, name)
@@ -90,7 +91,7 @@ class StatementReader(DefinitionReader):
         if not columns:
             cursor.fail("the name of a column")
         cursor.expect(")", "to close the columns")
-        elsewhere.refuse_options(cursor)
+        other_dialects.refuse_options(cursor)
         cursor.expect("SOURCE", "after the columns")
         source = self.connector()
         ordering = self.ordering() if cursor.accept("ORDERED") else None

@@ -21,12 +21,12 @@ from sqlglot.tokens import TokenType
 
 from millstream.model.durations import Duration
 from millstream.model.errors import ParseError, Span
-from millstream.sql import elsewhere
+from millstream.sql import other_dialects
 from millstream.sql.clauses import (
     AsOf,
     ClauseReader,
     Clauses,
-    Granularity,
+    GranularityClause,
     Shed,
     Window,
     starts_as_of,
@@ -34,13 +34,13 @@ from millstream.sql.clauses import (
     starts_granularity,
     starts_window,
 )
-from millstream.sql.complaints import syntax_error
 from millstream.sql.definitions import StatementReader
 from millstream.sql.intervals import interval_texts, replace_texts
-from millstream.sql.shape import QueryShape, Reference
+from millstream.sql.parser_errors import syntax_error
+from millstream.sql.shape import FromItem, QueryShape
 from millstream.sql.statements import (
     ChangeTable,
-    Query,
+    QueryStatement,
     Select,
     Statement,
     attach_clauses,
@@ -94,22 +94,22 @@ class _Statement:
         reader = StatementReader(self.text, self.cursor, self.parameters, self.query)
         return reader.statement()
 
-    def query(self) -> Query:
+    def query(self) -> QueryStatement:
         """The query that begins at the cursor and ends with the statement."""
         tokens = self.cursor.tokens[self.cursor.position :]
         if not tokens or tokens[0].word not in ("SELECT", "WITH", "("):
             self.cursor.fail("a query")
         whole = tokens[0].span.to(tokens[-1].span)
-        elsewhere.refuse(tokens)
+        other_dialects.refuse(tokens)
         tokens, emit, every, emit_span = _take_emit(tokens, self.parameters)
         tokens, shed = _take_shed(tokens, self.parameters)
-        return Query(self._tree(tokens, exp.Query), emit, emit_span, whole, every, shed)
+        return QueryStatement(self._tree(tokens, exp.Query), emit, emit_span, whole, every, shed)
 
     def _change(self) -> Statement:
         tokens, at = take_effective(self.cursor.tokens, self.parameters)
         check_change(Cursor(tokens, len(self.text)))
         whole = tokens[0].span.to(tokens[-1].span)
-        return ChangeTable(Query(self._tree(tokens, exp.DML), span=whole), at)
+        return ChangeTable(QueryStatement(self._tree(tokens, exp.DML), span=whole), at)
 
     def _tree(self, tokens: Sequence[Token], kind: type[exp.Expression]) -> exp.Expression:
         """What sqlglot makes of the tokens, with the clauses that it does not know."""
@@ -170,7 +170,7 @@ def _take_shed(
 class _Found:
     """A clause and the place in the blanked text that tells whose it is."""
 
-    clause: Window | Granularity | AsOf
+    clause: Window | GranularityClause | AsOf
     anchor: int
     invented: bool  # the anchor is an alias that the lifter wrote into the blanked room
 
@@ -263,7 +263,7 @@ class _Lifter:
         named = before.word in ("AS", ")", "]") or _names_something(before)
         return alias if _names_something(alias) and named else None
 
-    def _clause(self) -> Window | Granularity | AsOf:
+    def _clause(self) -> Window | GranularityClause | AsOf:
         if starts_as_of(self.cursor):
             return self.reader.as_of()
         if starts_granularity(self.cursor):
@@ -346,7 +346,7 @@ def _extent(blanked: str) -> tuple[int, int]:
     return start, len(blanked.rstrip())
 
 
-def _mark_commas(tree: exp.Expression, references: Sequence[Reference]) -> None:
+def _mark_commas(tree: exp.Expression, references: Sequence[FromItem]) -> None:
     """Tell the joins that were written as a comma, which sqlglot reads as CROSS JOIN."""
     for join in tree.find_all(exp.Join):
         placed = [part for part in join.this.walk() if "start" in part.meta]
@@ -385,7 +385,7 @@ def _attach(tree: exp.Expression, found: Sequence[_Found]) -> None:
             references[item.anchor].set("alias", None)
 
 
-def _what(clause: Window | Granularity | AsOf) -> str:
+def _what(clause: Window | GranularityClause | AsOf) -> str:
     if isinstance(clause, AsOf):
         return "AS OF belongs to a view"
     return "a window or granularity belongs to a stream or a subquery"
@@ -404,7 +404,7 @@ def _reference_named_by(identifier: exp.Identifier) -> exp.Expression | None:
     return None
 
 
-def _merged(clauses: Clauses, clause: Window | Granularity | AsOf) -> Clauses:
+def _merged(clauses: Clauses, clause: Window | GranularityClause | AsOf) -> Clauses:
     if isinstance(clause, AsOf):
         if clauses.as_of is not None:
             raise ParseError("a view is read AS OF one instant", clause.span)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from millstream.logical.catalog import Catalog, Changes, DerivedStream, Stream, Table
+from millstream.logical.catalog import Catalog, ChangeMode, DerivedStream, Stream, Table
 from millstream.logical.expressions import Column
 from millstream.logical.instants import chronon
 from millstream.logical.plan import Field, Lifetime, Map, Plan, SortKey, Source, TopN
@@ -21,7 +21,7 @@ from millstream.sql.binder import StatementBinder
 from millstream.sql.clauses import AsOf
 from millstream.sql.ordering import limit_of
 from millstream.sql.scope import name_of, part
-from millstream.sql.statements import Query, clauses_of
+from millstream.sql.statements import QueryStatement, clauses_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Pull:
     width: int
 
 
-def is_pull(query: Query, catalog: Catalog) -> bool:
+def is_pull(query: QueryStatement, catalog: Catalog) -> bool:
     """Whether a query reads nothing but views and tables, and asks for nothing that only a started
     query can give; or for something that no started query can."""
     references = list(_registered(query.tree, ()))
@@ -103,11 +103,11 @@ def _is_kept_reference(node: exp.Table, catalog: Catalog) -> bool:
 def is_kept(entry: Stream | DerivedStream) -> bool:
     """Whether there are rows that stand now: not those that bring their own interval."""
     if isinstance(entry, Table):
-        return entry.changes is not Changes.OWN
+        return entry.changes is not ChangeMode.OWN
     return entry.kind == "view"
 
 
-def bind_pull(query: Query, catalog: Catalog, parameters: Mapping[str, object]) -> Pull:
+def bind_pull(query: QueryStatement, catalog: Catalog, parameters: Mapping[str, object]) -> Pull:
     """The plan, and the order of the rows, which a set of rows does not have."""
     if query.emit is not None:
         raise BindError(

@@ -14,7 +14,7 @@ from millstream.logical.expressions import Column, Expression, conjunction, rewr
 from millstream.logical.plan import Join, JoinKind, Map, Named, Plan, rename
 from millstream.model.errors import BindError, CatalogError, Span, UnknownNameError, did_you_mean
 from millstream.model.names import Name, check_name
-from millstream.sql import elsewhere
+from millstream.sql import other_dialects
 from millstream.sql.clauses import Clauses
 from millstream.sql.contexts import StatementContext
 from millstream.sql.parser import STREAM_FUNCTIONS
@@ -128,7 +128,7 @@ class FromBinder:
                 raise BindError(
                     f'"{called}" is not a function of FROM',
                     span_of(call),
-                    elsewhere.FUNCTIONS.get(called.lower())
+                    other_dialects.FUNCTIONS.get(called.lower())
                     or "ISTREAM, DSTREAM, RSTREAM and HISTORY are",
                 )
             case exp.Subquery():
@@ -137,7 +137,7 @@ class FromBinder:
         if isinstance(node, exp.Lateral):
             raise BindError("LATERAL is not supported in FROM", span_of(node))
         if isinstance(node, exp.Unnest):
-            help = elsewhere.FUNCTIONS["unnest"]
+            help = other_dialects.FUNCTIONS["unnest"]
             raise BindError("UNNEST is not supported in FROM", span_of(node), help)
         if isinstance(node, exp.Values):
             raise BindError("VALUES is not supported in FROM", span_of(node))

@@ -14,7 +14,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from millstream.logical.analysis import lives_one_instant
-from millstream.logical.catalog import Catalog, Changes, Table
+from millstream.logical.catalog import Catalog, ChangeMode, Table
 from millstream.logical.evaluate import is_deterministic
 from millstream.logical.expressions import (
     TRUE,
@@ -73,7 +73,7 @@ class Placement:
     catalog: Catalog
 
     def placed(self, plan: Plan) -> Plan:
-        if not any(self._changes(s) is Changes.NON_RETROACTIVE for s in _sources(plan)):
+        if not any(self._changes(s) is ChangeMode.NON_RETROACTIVE for s in _sources(plan)):
             return plan
         return self._placed(plan)
 
@@ -92,13 +92,13 @@ class Placement:
 
     # --- what stands on a side -------------------------------------------------------------------
 
-    def _changes(self, source: Source) -> Changes | None:
+    def _changes(self, source: Source) -> ChangeMode | None:
         found = self.catalog.stream(Name(source.stream, quoted=True))
         return found.changes if isinstance(found, Table) else None
 
     def _versions(self, plan: Plan) -> list[str]:
         """The tables in a plan whose changes are not retroactive."""
-        wanted = Changes.NON_RETROACTIVE
+        wanted = ChangeMode.NON_RETROACTIVE
         return [s.stream for s in _sources(plan) if self._changes(s) is wanted]
 
     def _has_stream(self, plan: Plan) -> bool:
@@ -113,7 +113,7 @@ class Placement:
         names = self._versions(versions)
         if not names:
             return None
-        allowed = (Changes.NON_RETROACTIVE, Changes.NONE)
+        allowed = (ChangeMode.NON_RETROACTIVE, ChangeMode.NONE)
         others = [s.stream for s in _sources(versions) if self._changes(s) not in allowed]
         if others:
             raise BindError(
@@ -195,7 +195,7 @@ class Placement:
 
     def _stream_side_of_constant(self, plan: Join) -> str | None:
         for side, other in (("left", plan.right), ("right", plan.left)):
-            constant = all(self._changes(s) is Changes.NONE for s in _sources(other))
+            constant = all(self._changes(s) is ChangeMode.NONE for s in _sources(other))
             if constant and self._has_stream(getattr(plan, side)):
                 return side
         return None

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from millstream.logical import aggregates, functions
 from millstream.logical.catalog import Catalog
+from millstream.logical.expression_facts import constant
 from millstream.logical.expressions import (
     Call,
     Cast,
@@ -22,11 +23,10 @@ from millstream.logical.expressions import (
 )
 from millstream.logical.functions import NoCommonTypeError, SignatureError
 from millstream.logical.functions.arithmetic import unary_signature
-from millstream.logical.known import constant
 from millstream.model import types
 from millstream.model.errors import BindError, Span, did_you_mean, one_of
 from millstream.model.names import Name
-from millstream.sql import elsewhere
+from millstream.sql import other_dialects
 from millstream.sql.aggregation import is_aggregate
 from millstream.sql.calls import call_of, written_name
 from millstream.sql.clauses import parameter_value
@@ -148,11 +148,11 @@ class ScalarBinder:
                 raise BindError(
                     "OVER is not supported: a window belongs to a stream",
                     span_of(node),
-                    elsewhere.FUNCTIONS.get(called)
+                    other_dialects.FUNCTIONS.get(called)
                     or "write FROM stream WINDOW(RANGE 10 MINUTES), which every operator can use",
                 )
             case exp.JSONExtract() | exp.JSONExtractScalar():
-                raise BindError("JSON paths are not supported", span_of(node), elsewhere.JSON)
+                raise BindError("JSON paths are not supported", span_of(node), other_dialects.JSON)
             case exp.Star():
                 raise BindError(f'"*" cannot stand in {self.place}', span_of(node))
             case exp.Filter():
@@ -236,7 +236,7 @@ class ScalarBinder:
             raise BindError(
                 f'function "{written}" does not exist',
                 None if at is None else name_span_of(at),
-                elsewhere.FUNCTIONS.get(written)
+                other_dialects.FUNCTIONS.get(written)
                 or did_you_mean(
                     written,
                     [*functions.names(), *aggregates.names(), *self.catalog.functions],

@@ -10,7 +10,7 @@ from typing import NoReturn
 from sqlglot.tokens import TokenType
 
 from millstream.model.errors import ParseError, Span
-from millstream.sql import elsewhere
+from millstream.sql import other_dialects
 from millstream.sql.column_types import read_type
 from millstream.sql.tokens import Cursor, Token
 
@@ -24,7 +24,7 @@ _WINDOW_WORDS = ("RANGE", "ROWS", "PARTITION", "NOW", "UNBOUNDED")
 
 
 @dataclass
-class Reference:
+class FromItem:
     """The place of one reference in FROM, and what stands before it: FROM, JOIN or a comma."""
 
     after: str
@@ -42,7 +42,7 @@ class _Frame:
     on: bool = False  # in the condition of a join
     # The joins that have no ON or USING yet: (LEFT JOIN or the like, or nothing; its place).
     joins: list[tuple[str, Span]] = field(default_factory=list)
-    reference: Reference | None = None  # the reference that we are in
+    reference: FromItem | None = None  # the reference that we are in
 
 
 class QueryShape:
@@ -51,7 +51,7 @@ class QueryShape:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
         self.frames = [_Frame()]
-        self.references: list[Reference] = []
+        self.references: list[FromItem] = []
 
     @property
     def in_from(self) -> bool:
@@ -126,7 +126,7 @@ class QueryShape:
     def _enter_reference(self, index: int) -> None:
         frame = self.frames[-1]
         self._close_reference(index, frame)
-        frame.reference = Reference(self.tokens[index].word, self.tokens[index + 1].span.start)
+        frame.reference = FromItem(self.tokens[index].word, self.tokens[index + 1].span.start)
         self.references.append(frame.reference)
 
     def _close_reference(self, index: int, frame: _Frame) -> None:
@@ -270,7 +270,7 @@ class QueryShape:
             )
         if self._word(index + 1) == "(" and self._word(index - 1) != "INTO":
             raise ParseError(
-                "WINDOW is not a function", self.tokens[index].span, elsewhere.TUMBLING
+                "WINDOW is not a function", self.tokens[index].span, other_dialects.TUMBLING
             )
 
     def _nothing_follows(self, index: int) -> bool:

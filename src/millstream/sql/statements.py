@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from millstream.logical.catalog import Changes, Connector
+from millstream.logical.catalog import ChangeMode, Connector
 from millstream.logical.text import literal_text
 from millstream.model import types
 from millstream.model.durations import Duration
@@ -50,7 +50,7 @@ def _marks_of(node: exp.Expression) -> tuple[Clauses, bool]:
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class QueryStatement:
     """A SELECT or a set operation, and how its answer is to be given."""
 
     tree: exp.Expression
@@ -62,7 +62,7 @@ class Query:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Query)
+            isinstance(other, QueryStatement)
             and (self.emit, self.every, self.shed) == (other.emit, other.every, other.shed)
             and bool(self.tree == other.tree)
             and list(map(_marks_of, self.tree.walk())) == list(map(_marks_of, other.tree.walk()))
@@ -169,7 +169,7 @@ class CreateTable:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     key: tuple[Name, ...] = ()
-    changes: Changes = Changes.RETROACTIVE
+    changes: ChangeMode = ChangeMode.RETROACTIVE
     source: Connector | None = None
     ordering: Ordering | None = None
     validity: Validity | None = None
@@ -178,7 +178,7 @@ class CreateTable:
     def __str__(self) -> str:
         key = [f"PRIMARY KEY ({', '.join(map(str, self.key))})"] if self.key else []
         parts = [f"CREATE TABLE {self.name} ({', '.join([*map(str, self.columns), *key])})"]
-        if self.changes is not Changes.OWN:
+        if self.changes is not ChangeMode.OWN:
             parts.append(self.changes.value)
         if self.source is not None:
             parts.append(f"SOURCE {self.source}")
@@ -223,7 +223,7 @@ class Retention:
 @dataclass(frozen=True)
 class CreateDerivedStream:
     name: Name
-    query: Query
+    query: QueryStatement
     retention: Retention | None = None
 
     def __str__(self) -> str:
@@ -237,7 +237,7 @@ class CreateView:
     EVERY how long."""
 
     name: Name
-    query: Query
+    query: QueryStatement
     target: Connector | None = None
     retention: Retention | None = None
 
@@ -253,7 +253,7 @@ class CreateView:
 @dataclass(frozen=True)
 class InsertInto:
     sink: Connector
-    query: Query
+    query: QueryStatement
 
     def __str__(self) -> str:
         return f"INSERT INTO {self.sink} {self.query}"
@@ -263,7 +263,7 @@ class InsertInto:
 class ChangeTable:
     """INSERT, UPDATE, DELETE or MERGE on a table: sqlglot's tree, and when it takes effect."""
 
-    body: Query
+    body: QueryStatement
     at: EffectiveAt | None = None
 
     def __str__(self) -> str:
@@ -272,7 +272,7 @@ class ChangeTable:
 
 @dataclass(frozen=True)
 class Select:
-    query: Query
+    query: QueryStatement
 
     def __str__(self) -> str:
         return str(self.query)

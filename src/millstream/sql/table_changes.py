@@ -20,7 +20,7 @@ from millstream.sql.clauses import AsOf
 from millstream.sql.pulls import PullBinder, Read, is_kept
 from millstream.sql.scalar import NO_FROM, ScalarBinder
 from millstream.sql.scope import Scope, name_of, refuse_others, span_of
-from millstream.sql.table_steps import Step, check_width, deleted, merged, targets_of, updated
+from millstream.sql.table_steps import ChangeStep, check_width, deleted, merged, targets_of, updated
 
 VALUES = "$values"  # the source of the rows that a statement brings along
 
@@ -37,7 +37,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Part:
+class ChangePlan:
     """A plan whose rows are those of the table that go, if `goes`, and beside each the one that
     comes, if `comes`."""
 
@@ -54,7 +54,7 @@ class ChangeBinder(PullBinder):
         self.table = table
         self.values: Values | None = None
 
-    def parts(self, tree: exp.Expression) -> list[Part]:
+    def parts(self, tree: exp.Expression) -> list[ChangePlan]:
         match tree:
             case exp.Insert():
                 return [self._inserted(tree)]
@@ -81,7 +81,7 @@ class ChangeBinder(PullBinder):
             )
         return super().kept(entry, as_of, span)
 
-    def _inserted(self, tree: exp.Insert) -> Part:
+    def _inserted(self, tree: exp.Insert) -> ChangePlan:
         refuse_others(tree, ("this", "expression"), "INSERT")
         named = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
         targets = targets_of(self.table, [name_of(column) for column in named])
@@ -95,9 +95,9 @@ class ChangeBinder(PullBinder):
             target.name: self._assigned(column.column, target, span)
             for target, column in zip(targets, plan.schema, strict=True)
         }
-        return Part(Map(plan, self._row(given, span_of(tree.this))), goes=False, comes=True)
+        return ChangePlan(Map(plan, self._row(given, span_of(tree.this))), goes=False, comes=True)
 
-    def _part(self, step: Step) -> Part:
+    def _part(self, step: ChangeStep) -> ChangePlan:
         given = step.given or {}
         for item in given.values():
             for aggregate in outermost_aggregates(item, self):
@@ -114,12 +114,12 @@ class ChangeBinder(PullBinder):
         row = {c.name: f.column for c, f in zip(columns, old, strict=False)}
         outputs = [Named(column, name) for name, column in row.items()]
         if step.given is None:
-            return Part(Map(plan, tuple(outputs)), goes=True, comes=False)
+            return ChangePlan(Map(plan, tuple(outputs)), goes=True, comes=False)
         targets = targets_of(self.table, [Name(name, quoted=True) for name in given])
         for target, item, made in zip(targets, given.values(), new, strict=True):
             row[target.name] = self._assigned(made.column, target, span_of(item))
         outputs += self._row(row, step.span, "new")
-        return Part(Map(plan, tuple(outputs)), step.goes is not None, comes=True)
+        return ChangePlan(Map(plan, tuple(outputs)), step.goes is not None, comes=True)
 
     def _row(
         self, given: Mapping[str, Expression], span: Span | None, qualifier: str = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from millstream.logical.catalog import Changes
+from millstream.logical.catalog import ChangeMode
 from millstream.model.errors import ParseError
 from millstream.model.names import Name
-from millstream.sql import elsewhere
+from millstream.sql import other_dialects
 from millstream.sql.column_definitions import add_key, read_column
 from millstream.sql.definition_reader import DefinitionReader
 from millstream.sql.reserved import check_declared
@@ -26,7 +26,7 @@ def read_table(reader: DefinitionReader) -> Statement:
     if not columns:
         cursor.fail("the name of a column")
     cursor.expect(")", "to close the columns")
-    elsewhere.refuse_options(cursor)
+    other_dialects.refuse_options(cursor)
     changes = _changes(cursor)
     source = reader.connector() if cursor.accept("SOURCE") else None
     changes = changes or _changes(cursor)
@@ -39,7 +39,7 @@ def read_table(reader: DefinitionReader) -> Statement:
             "leave VALID FROM … TO … out, or all other words on time and changes",
         )
     statistics = reader.statistics() if cursor.accept("WITH") else ()
-    changes = Changes.OWN if validity is not None else changes or Changes.RETROACTIVE
+    changes = ChangeMode.OWN if validity is not None else changes or ChangeMode.RETROACTIVE
     return reader.ended(
         CreateTable(
             name, tuple(columns), tuple(key), changes, source, ordering, validity, statistics
@@ -57,8 +57,8 @@ def _declaration(
         columns.append(read_column(reader.cursor, key))
 
 
-def _changes(cursor: Cursor) -> Changes | None:
-    for each in (Changes.NONE, Changes.RETROACTIVE, Changes.NON_RETROACTIVE):
+def _changes(cursor: Cursor) -> ChangeMode | None:
+    for each in (ChangeMode.NONE, ChangeMode.RETROACTIVE, ChangeMode.NON_RETROACTIVE):
         words = each.value.split()
         if cursor.at(*words):
             for _ in words:

@@ -22,7 +22,7 @@ from millstream.sql.scope import name_of, refuse_others, span_of
 
 
 @dataclass(frozen=True)
-class Step:
+class ChangeStep:
     """For each row of a query without a select list: the row of the table that `goes` names in FROM
     goes, and one comes, of the values `given` by column and those of the row that goes."""
 
@@ -32,19 +32,19 @@ class Step:
     span: Span | None = None
 
 
-def updated(tree: exp.Update, table: Table) -> Step:
+def updated(tree: exp.Update, table: Table) -> ChangeStep:
     refuse_others(tree, ("this", "expressions", "where"), "UPDATE")
     rows = _where(_from(tree.this), tree)
     name = _name(tree.this)
-    return Step(rows, name, _settings(tree, name, table))
+    return ChangeStep(rows, name, _settings(tree, name, table))
 
 
-def deleted(tree: exp.Delete) -> Step:
+def deleted(tree: exp.Delete) -> ChangeStep:
     refuse_others(tree, ("this", "where"), "DELETE")
-    return Step(_where(_from(tree.this), tree), _name(tree.this), None)
+    return ChangeStep(_where(_from(tree.this), tree), _name(tree.this), None)
 
 
-def merged(tree: exp.Merge, source: exp.Expression, table: Table) -> list[Step]:
+def merged(tree: exp.Merge, source: exp.Expression, table: Table) -> list[ChangeStep]:
     """The steps of the clauses of a MERGE whose USING is `source`."""
     refuse_others(tree, ("this", "using", "on", "whens"), "MERGE")
     taken: dict[tuple[bool, bool], list[exp.Expression]] = {}
@@ -79,25 +79,25 @@ def _met(tree: exp.Merge, source: exp.Expression, matched: bool, by_source: bool
 
 def _of_own(
     rows: exp.Select, then: exp.Expression, name: str, source: exp.Expression, table: Table
-) -> Step:
+) -> ChangeStep:
     """What becomes of rows of the table."""
     if isinstance(then, exp.Var) and then.name.upper() == "DELETE":
-        return Step(rows, name, None)
+        return ChangeStep(rows, name, None)
     if isinstance(then, exp.Update):
         if then.expressions and isinstance(then.expressions[0], exp.Star):
-            return Step(rows, name, _same_names(source, table))
-        return Step(rows, name, _settings(then, name, table))
+            return ChangeStep(rows, name, _same_names(source, table))
+        return ChangeStep(rows, name, _settings(then, name, table))
     raise BindError("rows that are there can be changed by UPDATE SET or DELETE", span_of(then))
 
 
 def _of_others(
     rows: exp.Select, then: exp.Expression, source: exp.Expression, table: Table
-) -> Step:
+) -> ChangeStep:
     """What becomes of rows that the table does not have."""
     if not isinstance(then, exp.Insert):
         raise BindError("for rows that are NOT MATCHED there is INSERT", span_of(then))
     if isinstance(then.this, exp.Star):
-        return Step(rows, None, _same_names(source, table))
+        return ChangeStep(rows, None, _same_names(source, table))
     named = then.this.expressions if then.this is not None else []
     targets = targets_of(table, [name_of(column.this) for column in named])
     items = then.expression.expressions
@@ -106,7 +106,7 @@ def _of_others(
             raise BindError("an alias cannot stand here", span_of(item))
     check_width(len(items), targets, table, span_of(then))
     names = [target.name for target in targets]
-    return Step(rows, None, dict(zip(names, items, strict=True)), span_of(then))
+    return ChangeStep(rows, None, dict(zip(names, items, strict=True)), span_of(then))
 
 
 def _settings(tree: exp.Update, own: str, table: Table) -> dict[str, exp.Expression]:

@@ -17,7 +17,7 @@ from millstream.sql.reserved import check_declared
 from millstream.sql.statements import (
     CreateDerivedStream,
     CreateView,
-    Query,
+    QueryStatement,
     Retention,
     Statement,
 )
@@ -63,7 +63,7 @@ def _folder(reader: DefinitionReader) -> str:
     raise ParseError("IN names a folder, as text", span, "write IN '/path/of/a/folder'")
 
 
-def _emitted(reader: DefinitionReader, query: Query) -> Query:
+def _emitted(reader: DefinitionReader, query: QueryStatement) -> QueryStatement:
     cursor = reader.cursor
     start = cursor.advance().span
     if not cursor.accept("EVERY"):
@@ -77,7 +77,7 @@ def _emitted(reader: DefinitionReader, query: Query) -> Query:
     return replace(query, emit="EVERY", every=every, emit_span=start.to(end))
 
 
-def _query(reader: DefinitionReader, words: Collection[str]) -> Query:
+def _query(reader: DefinitionReader, words: Collection[str]) -> QueryStatement:
     """The query that begins here, up to one of the words that belong to what it defines."""
     cursor, tokens = reader.cursor, reader.cursor.tokens
     end = _end_of_query(cursor, words)

@@ -99,7 +99,7 @@ def _granules_for(plan: Plan, clauses: syntax.Clauses, described: str) -> Plan:
     )
 
 
-def _apply_granularity(plan: Plan, clause: syntax.Granularity) -> Plan:
+def _apply_granularity(plan: Plan, clause: syntax.GranularityClause) -> Plan:
     size = chronons(clause.finest, plan.domain, "the granularity")
     coarsest = None
     if clause.coarsest is not None:
@@ -126,9 +126,9 @@ def _apply_granularity(plan: Plan, clause: syntax.Granularity) -> Plan:
 def _apply_window(plan: Plan, window: syntax.Window) -> Plan:
     if window.frame == "RANGE":
         return _time_window(plan, window)
-    slide = window.slide.rows if isinstance(window.slide, syntax.Count) else 1
-    rows = window.size.rows if isinstance(window.size, syntax.Count) else INFINITY
-    minimum = window.minimum.rows if isinstance(window.minimum, syntax.Count) else None
+    slide = window.slide.rows if isinstance(window.slide, syntax.RowCount) else 1
+    rows = window.size.rows if isinstance(window.size, syntax.RowCount) else INFINITY
+    minimum = window.minimum.rows if isinstance(window.minimum, syntax.RowCount) else None
     if minimum is not None and minimum > rows:
         raise BindError("MIN is more than MAX", window.minimum.span if window.minimum else None)
     granules = 1 if lives_one_instant(plan) else granule(plan)
@@ -161,7 +161,7 @@ def _time_window(plan: Plan, window: syntax.Window) -> Plan:
             size = granules
         case Duration() as duration:
             size = length(duration, "the window")
-        case syntax.Count():
+        case syntax.RowCount():
             raise AssertionError("RANGE has a duration")
     slide = granules
     if isinstance(window.slide, Duration):

@@ -17,7 +17,7 @@ from connectors.tables.followers import Bag, bag, contents, declared, following
 from millstream.connectors.registry import table_source
 from millstream.connectors.tables import followed_table, replication
 from millstream.connectors.tables.table_source import TableChanges
-from millstream.logical.catalog import Changes, Table
+from millstream.logical.catalog import ChangeMode, Table
 from millstream.model import types
 from millstream.model.errors import MillstreamError
 from postgres_server import Server
@@ -452,7 +452,7 @@ def test_times_that_are_wrong_for_a_while(url: str, database: Any) -> None:
     database.execute("CREATE TABLE t (id integer PRIMARY KEY, a timestamptz, b timestamptz)")
     database.execute("INSERT INTO t VALUES (1, '2024-01-01', 'infinity')")
     columns = {"a": types.TIMESTAMP, "b": types.TIMESTAMP}
-    temporal = replace(table(url, columns), time=("a", "b"), changes=Changes.OWN)
+    temporal = replace(table(url, columns), time=("a", "b"), changes=ChangeMode.OWN)
     with following(temporal) as follower:
         known = follower.rows
         database.execute("UPDATE t SET b = '2023-01-01'")

@@ -20,7 +20,7 @@ from millstream.model.arrays import of_view
 from millstream.model.records import Records
 from millstream.model.time import FARTHEST
 from millstream.model.types import BIGINT, DOUBLE, INT
-from millstream.physical.kernels.looks import greatest, least
+from millstream.physical.kernels.scans import greatest, least
 
 _NONE = type(None)
 # What NumPy takes as Arrow does, where all values are of one Python type: faster for a few.

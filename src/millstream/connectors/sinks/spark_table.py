@@ -24,10 +24,10 @@ def table(context: SinkContext, name: str, path: str | None = None) -> Sink:
             help='use Session(engine="spark"), or the sink "parquet"',
         )
     with told(f'table "{name}" of Spark cannot be made'):
-        return Table(context, context.spark, name, path)
+        return SparkTableSink(context, context.spark, name, path)
 
 
-class Table(Noop):
+class SparkTableSink(Noop):
     """An external table: dropping it leaves the files. A batch that comes again replaces its file,
     so the table has each one once."""
 

@@ -29,7 +29,7 @@ _WIDENED = {
 
 
 @dataclass(frozen=True)
-class Origin:
+class SourceTable:
     """A declared table, and what messages call the one that it is read from."""
 
     table: Table

@@ -10,14 +10,14 @@ import pyarrow as pa
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.files import (
     FileArguments,
-    Files,
+    StreamFiles,
     format_of,
     layout,
     layout_options,
     longest_line,
 )
 from millstream.connectors.listing import DataFile, listed_files
-from millstream.connectors.tables.columns import Origin, holds_arrow
+from millstream.connectors.tables.columns import SourceTable, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 from millstream.logical.catalog import Table
 
@@ -36,7 +36,7 @@ class TableFiles:
     def __init__(self, table: Table, given: FileArguments) -> None:
         self._table = table
         self._path = given.path
-        self._files = Files(table, given, available_now=True)
+        self._files = StreamFiles(table, given, available_now=True)
 
     def version(self) -> list[DataFile]:
         found = listed_files(self._path)
@@ -78,4 +78,4 @@ class TableFiles:
         for field in self._table.columns:
             found = there.get(field.name.lower())
             if found is not None and not holds_arrow(field.type, found):
-                raise Origin(self._table, f'file "{file.path}"').wrong_type(field, str(found))
+                raise SourceTable(self._table, f'file "{file.path}"').wrong_type(field, str(found))

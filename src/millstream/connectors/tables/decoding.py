@@ -34,7 +34,7 @@ Values: TypeAlias = "tuple[Value, ...]"
 
 
 @dataclass(frozen=True)
-class Layout:
+class RelationLayout:
     """The columns of the rows that follow: name, number and modifier of the type, and whether they
     are among those that tell rows apart."""
 
@@ -59,7 +59,7 @@ class Committed:
     """The end of a transaction."""
 
 
-Message: TypeAlias = "Layout | RowChange | Truncated | Committed"
+Message: TypeAlias = "RelationLayout | RowChange | Truncated | Committed"
 
 
 class Decoder:
@@ -150,7 +150,7 @@ def _values(data: bytes, place: int) -> tuple[Values, int]:
     return tuple(values), place
 
 
-def _layout(data: bytes) -> Layout:
+def _layout(data: bytes) -> RelationLayout:
     place = data.index(b"\0", data.index(b"\0", 5) + 1) + 2  # behind schema, name and identity
     (count,) = _COUNT.unpack_from(data, place)
     place += 2
@@ -160,4 +160,4 @@ def _layout(data: bytes) -> Layout:
         type, modifier = struct.unpack_from(">Ii", data, end + 1)
         columns.append((data[place + 1 : end].decode(), type, modifier, data[place] == 1))
         place = end + 9
-    return Layout(tuple(columns))
+    return RelationLayout(tuple(columns))

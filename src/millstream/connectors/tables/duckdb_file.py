@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.postgres_sql import table_names
-from millstream.connectors.tables.columns import Origin, holds_arrow
+from millstream.connectors.tables.columns import SourceTable, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 from millstream.logical.catalog import Table
 from millstream.model.errors import QueryError
@@ -41,7 +41,7 @@ class DuckdbTable:
             ) from None
         self._path = Path(path)
         self._name = ".".join(_quoted(part) for part in table_names(name))
-        self._origin = Origin(table, f'table "{name}" of the DuckDB file "{path}"')
+        self._origin = SourceTable(table, f'table "{name}" of the DuckDB file "{path}"')
         self._connection: DuckDBPyConnection | None = None
 
     def version(self) -> object:

@@ -16,16 +16,16 @@ import pyarrow as pa
 from millstream.connectors.tables.comparing import differences
 from millstream.connectors.tables.decoding import (
     UNCHANGED,
-    Layout,
+    RelationLayout,
     RowChange,
     Truncated,
     Values,
 )
 from millstream.connectors.tables.kept_rows import Footprint, KeptRows
-from millstream.connectors.tables.persistent import Persistent
-from millstream.connectors.tables.postgres_columns import Column, typed
+from millstream.connectors.tables.postgres_columns import PostgresColumn, typed
 from millstream.connectors.tables.postgres_table import PostgresTable
 from millstream.connectors.tables.replication import DENIED, Followed, Replication
+from millstream.connectors.tables.retrying_source import RetryingSource
 from millstream.connectors.tables.table_source import TableChanges
 
 _LOOK_EVERY = 1.0  # seconds between two looks at the table itself: decoding does not tell of it
@@ -44,7 +44,7 @@ class Places:
         self._identities = identity
 
     @staticmethod
-    def of(layout: Layout, followed: Followed) -> Places:
+    def of(layout: RelationLayout, followed: Followed) -> Places:
         found = {column[0]: place for place, column in enumerate(layout.columns)}
         wanted = {(c.name, c.oid, c.modifier, c.identity) for c in _all(followed)}
         identity = {column.name for column in followed.identity}
@@ -81,11 +81,11 @@ def _picker(places: list[int]) -> Callable[[Values], Values]:
     return itemgetter(*places)
 
 
-def _all(followed: Followed) -> Sequence[Column]:
+def _all(followed: Followed) -> Sequence[PostgresColumn]:
     return [*followed.declared, *followed.identity]
 
 
-class FollowedTable(Persistent):
+class FollowedTable(RetryingSource):
     """`_known` are the rows of the last transaction that was told; `_footprint` is what the next
     one has done so far."""
 
@@ -147,7 +147,7 @@ class FollowedTable(Persistent):
             if isinstance(message, RowChange):
                 assert self._places is not None, "a layout comes first"
                 self._places.note(message, self._footprint)
-            elif isinstance(message, Layout):
+            elif isinstance(message, RelationLayout):
                 self._places = Places.of(message, self._followed)
             elif isinstance(message, Truncated):
                 raise Outdated

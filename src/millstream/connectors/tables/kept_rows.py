@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.connectors.tables.columns import Origin
+from millstream.connectors.tables.columns import SourceTable
 from millstream.connectors.tables.comparing import UniqueKeys, arrays_of, net_changes
 from millstream.connectors.tables.decoding import UNCHANGED, Unchanged, Value, Values
 from millstream.connectors.tables.postgres_columns import typed
@@ -20,7 +20,7 @@ from millstream.physical.state.store import RowStore
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptValue:
     """Stands for a value of the row that is known by this identity."""
 
     identity: Values
@@ -32,7 +32,7 @@ class Footprint:
     the values of the last that came, which may be those of a row that was there before."""
 
     count: dict[Values, int] = field(default_factory=dict)
-    latest: dict[Values, tuple[Value | Kept, ...]] = field(default_factory=dict)
+    latest: dict[Values, tuple[Value | KeptValue, ...]] = field(default_factory=dict)
 
     def delete(self, identity: Values) -> None:
         self.count[identity] = self.count.get(identity, 0) - 1
@@ -44,8 +44,8 @@ class Footprint:
             self._filled(values, of) if UNCHANGED in values else values  # which is rare
         )
 
-    def _filled(self, values: Values, of: Values) -> tuple[Value | Kept, ...]:
-        known = self.latest.get(of, (Kept(of),) * len(values))
+    def _filled(self, values: Values, of: Values) -> tuple[Value | KeptValue, ...]:
+        known = self.latest.get(of, (KeptValue(of),) * len(values))
         both = zip(values, known, strict=True)
         return tuple(old if isinstance(value, Unchanged) else value for value, old in both)
 
@@ -54,7 +54,7 @@ class KeptRows:
     """The rows of a table, each with its identity: some texts, by which the row is known. Where
     they are all columns, rows may be there several times."""
 
-    def __init__(self, origin: Origin, rows: pa.Table, identities: Sequence[pa.Array]) -> None:
+    def __init__(self, origin: SourceTable, rows: pa.Table, identities: Sequence[pa.Array]) -> None:
         self._origin = origin
         self._schema = rows.schema
         self._unique = UniqueKeys(origin.table)
@@ -95,22 +95,24 @@ class KeptRows:
         self._origin.check(rows)
         self._unique.add(rows, weight)
 
-    def _typed(self, latest: list[tuple[Value | Kept, ...]]) -> pa.Table:
+    def _typed(self, latest: list[tuple[Value | KeptValue, ...]]) -> pa.Table:
         if not latest:
             return self._schema.empty_table()
         columns = list(zip(*latest, strict=True))
         found = arrays_of(typed(self._origin, [_texts(column) for column in columns]))
         for number, column in enumerate(columns):
-            if Kept in set(map(type, column)):
+            if KeptValue in set(map(type, column)):
                 found[number] = self._filled(number, column, found[number])
         return pa.table(found, schema=self._schema)
 
-    def _filled(self, number: int, column: Sequence[Value | Kept], found: pa.Array) -> pa.Array:
+    def _filled(
+        self, number: int, column: Sequence[Value | KeptValue], found: pa.Array
+    ) -> pa.Array:
         """A column with the values that are kept."""
-        kept = [value.identity for value in column if isinstance(value, Kept)]
+        kept = [value.identity for value in column if isinstance(value, KeptValue)]
         values = self._rows.columns[number].take(self._codes_of(kept))
         return pc.replace_with_mask(
-            found, pa.array([isinstance(value, Kept) for value in column]), values
+            found, pa.array([isinstance(value, KeptValue) for value in column]), values
         )
 
     def _at(self, codes: Ints) -> pa.Table:
@@ -134,8 +136,8 @@ class KeptRows:
             self._rows.vacuum(np.arange(len(there)))
 
 
-def _texts(column: Sequence[Value | Kept]) -> pa.Array:
+def _texts(column: Sequence[Value | KeptValue]) -> pa.Array:
     """NULL stands for what is kept."""
-    if Kept in set(map(type, column)):
-        column = [None if isinstance(value, Kept) else value for value in column]
+    if KeptValue in set(map(type, column)):
+        column = [None if isinstance(value, KeptValue) else value for value in column]
     return pa.array(column, pa.binary())

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.connectors.tables.columns import Origin
+from millstream.connectors.tables.columns import SourceTable
 from millstream.logical.plan import Field
 from millstream.model import types
 
@@ -43,7 +43,7 @@ _MICROS = {"days": 86_400_000_000, "hours": 3_600_000_000, "minutes": 60_000_000
 
 
 @dataclass(frozen=True)
-class Column:
+class PostgresColumn:
     """A column as PostgreSQL has it. `identity`: it is one of those that tell rows apart in
     changes; `generated`: computed from others, so that changes do not have it; `oid` and
     `modifier`: of its type; `readable`: we may."""
@@ -58,7 +58,7 @@ class Column:
     readable: bool
 
 
-def fits(column: Column, type: pa.DataType) -> bool:
+def fits(column: PostgresColumn, type: pa.DataType) -> bool:
     """Whether a column can be read as such a type without loss. Of a numeric without limits nobody
     knows: its values are checked."""
     name = re.sub(r"\(.*?\)", "", column.type)
@@ -76,13 +76,13 @@ def _fits_decimal(found: str, type: pa.DataType) -> bool:
     return bool(scale <= type.scale and precision - scale <= type.precision - type.scale)
 
 
-def check_types(origin: Origin, columns: Sequence[Column]) -> None:
+def check_types(origin: SourceTable, columns: Sequence[PostgresColumn]) -> None:
     for field, column in zip(origin.table.columns, columns, strict=True):
         if not fits(column, field.type):
             raise origin.wrong_type(field, column.type)
 
 
-def typed(origin: Origin, columns: Sequence[pa.Array]) -> pa.Table:
+def typed(origin: SourceTable, columns: Sequence[pa.Array]) -> pa.Table:
     """Texts of PostgreSQL in the declared types."""
     fields = origin.table.columns
     found = [

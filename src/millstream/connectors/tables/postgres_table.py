@@ -19,8 +19,13 @@ from millstream.connectors.postgres_sql import (
     sql,
     table_names,
 )
-from millstream.connectors.tables.columns import Origin
-from millstream.connectors.tables.postgres_columns import SETTINGS, Column, check_types, typed
+from millstream.connectors.tables.columns import SourceTable
+from millstream.connectors.tables.postgres_columns import (
+    SETTINGS,
+    PostgresColumn,
+    check_types,
+    typed,
+)
 from millstream.connectors.tables.postgres_wire import cancel, received, run
 from millstream.logical.catalog import Table
 from millstream.model.errors import MillstreamError, QueryError, one_of
@@ -58,7 +63,7 @@ class PostgresTable:
         self.url = url
         self.name = table_names(name)[-1]
         self.target = identifier(*table_names(name))
-        self.origin = Origin(table, f'table "{name}" of PostgreSQL')
+        self.origin = SourceTable(table, f'table "{name}" of PostgreSQL')
 
     def connected(self, **more: str) -> Connection:
         import psycopg
@@ -69,14 +74,14 @@ class PostgresTable:
         run(connection, SETTINGS)
         return connection
 
-    def columns(self, connection: Connection) -> list[Column]:
+    def columns(self, connection: Connection) -> list[PostgresColumn]:
         """Of the table as it is there."""
         oid = self.oid(connection)
         if oid is None:
             others = [name for (name,) in connection.execute(_OTHERS)]
             help = one_of(self.name, others, "table")
             raise self.origin.error(f"there is no {self.origin.name}", help)
-        return [Column(*row) for row in connection.execute(_COLUMNS, [oid])]
+        return [PostgresColumn(*row) for row in connection.execute(_COLUMNS, [oid])]
 
     def oid(self, connection: Connection) -> int | None:
         found = connection.execute(_FOUND, [self.target.as_string(connection)]).fetchone()
@@ -84,14 +89,14 @@ class PostgresTable:
         oid: int | None = found[0]
         return oid
 
-    def declared(self, columns: Sequence[Column]) -> list[Column]:
+    def declared(self, columns: Sequence[PostgresColumn]) -> list[PostgresColumn]:
         """Those that are declared, checked for their types."""
         by_name = {column.name: column for column in columns}
         found = [by_name[name] for name in self.origin.names(list(by_name))]
         check_types(self.origin, found)
         return found
 
-    def texts(self, connection: Connection, columns: Sequence[Column]) -> list[pa.Array]:
+    def texts(self, connection: Connection, columns: Sequence[PostgresColumn]) -> list[pa.Array]:
         """All values of some columns, as texts."""
         names = identifiers(column.name for column in columns)
         statement = sql("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)", names, self.target)

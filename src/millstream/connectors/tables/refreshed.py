@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.tables.comparing import check_key, differences
-from millstream.connectors.tables.persistent import Persistent
+from millstream.connectors.tables.retrying_source import RetryingSource
 from millstream.connectors.tables.table_source import TableChanges
 from millstream.logical.catalog import Table
 
@@ -34,7 +34,7 @@ class TableReader(Protocol):
     def close(self) -> None: ...
 
 
-class Refreshed(Persistent):
+class Refreshed(RetryingSource):
     """`_known` is what the table was when it was last read, `_version` a version that is not
     newer."""
 

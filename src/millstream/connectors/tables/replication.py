@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from millstream.connectors.postgres_sql import identifier, sql
 from millstream.connectors.tables.decoding import Decoder
-from millstream.connectors.tables.postgres_columns import Column
+from millstream.connectors.tables.postgres_columns import PostgresColumn
 from millstream.connectors.tables.postgres_table import PostgresTable
 from millstream.connectors.tables.postgres_wire import cancel, run
 from millstream.model.errors import MillstreamError
@@ -58,8 +58,8 @@ DENIED = (
 class Followed:
     """The columns that are followed: those that are declared and those that tell rows apart."""
 
-    declared: Sequence[Column]
-    identity: Sequence[Column]
+    declared: Sequence[PostgresColumn]
+    identity: Sequence[PostgresColumn]
 
 
 class Replication:
@@ -87,7 +87,7 @@ class Replication:
                 count = len(followed.declared)
                 return followed, texts[:count], texts[count:]
 
-    def _snapshot(self, columns: Sequence[Column]) -> list[pa.Array]:
+    def _snapshot(self, columns: Sequence[PostgresColumn]) -> list[pa.Array]:
         """The texts of columns when the slot begins, unless the table has changed meanwhile: where
         it is truncated or written anew, rows are gone for all who read, whatever they began with.
         """

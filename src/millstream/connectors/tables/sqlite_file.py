@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from millstream.connectors.arguments import Arguments
 from millstream.connectors.intake.moments import from_text
-from millstream.connectors.tables.columns import Origin
+from millstream.connectors.tables.columns import SourceTable
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 from millstream.logical.catalog import Table
 from millstream.logical.plan import Field
@@ -75,7 +75,7 @@ class SqliteTable:
     def __init__(self, table: Table, path: str, name: str) -> None:
         self._path = Path(path)
         self._name = name
-        self._origin = Origin(table, f'table "{name}" of the SQLite file "{path}"')
+        self._origin = SourceTable(table, f'table "{name}" of the SQLite file "{path}"')
         self._connection: sqlite3.Connection | None = None
         self._file: object = None  # which one the connection has open
 

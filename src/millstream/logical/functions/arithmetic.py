@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import EXACT, fit_decimal, holds, to_string
-from millstream.logical.functions.facts import Argument, Facts
+from millstream.logical.functions.facts import Argument, FunctionFacts
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -343,11 +343,11 @@ _RANGES: dict[str, RangeOf] = {
 }
 
 
-def _facts(name: str) -> Facts:
+def _facts(name: str) -> FunctionFacts:
     exact = _RANGES[name]
     divides = name in ("/", "%", "div")
     total = _dividing(exact) if divides else fitting(exact, digits=name)
-    return Facts(total, null_if=any, range=exact, steady=True)
+    return FunctionFacts(total, null_if=any, range=exact, steady=True)
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -381,6 +381,6 @@ FUNCTIONS = [
     ),
     Function(
         *("negate", _negate_signature, _negate),
-        facts=Facts(fitting(negative_of), null_if=any, range=negative_of, steady=True),
+        facts=FunctionFacts(fitting(negative_of), null_if=any, range=negative_of, steady=True),
     ),
 ]

@@ -42,7 +42,7 @@ def never(nulls: Iterable[bool]) -> bool:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FunctionFacts:
     """What holds for all values of the arguments."""
 
     #: It never fails: always, or where `total(result type, *arguments)` says so.
@@ -61,9 +61,9 @@ class Facts:
         return self.range(*ranges) if callable(self.range) else self.range
 
 
-NOTHING = Facts()
-STEADY = Facts(null_if=any, steady=True)
-PLAIN = Facts(total=True, null_if=any, steady=True)
-NEVER_NULL = Facts(total=True, null_if=never, steady=True)
-MAYBE_NULL = Facts(total=True, steady=True)
-LENGTH = Facts(total=True, null_if=any, range=Range(0, 2**31 - 1), steady=True)
+NOTHING = FunctionFacts()
+STEADY = FunctionFacts(null_if=any, steady=True)
+PLAIN = FunctionFacts(total=True, null_if=any, steady=True)
+NEVER_NULL = FunctionFacts(total=True, null_if=never, steady=True)
+MAYBE_NULL = FunctionFacts(total=True, steady=True)
+LENGTH = FunctionFacts(total=True, null_if=any, range=Range(0, 2**31 - 1), steady=True)

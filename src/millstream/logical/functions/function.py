@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.facts import NOTHING, Facts
+from millstream.logical.functions.facts import NOTHING, FunctionFacts
 from millstream.model.types import NULL, STRING, common_type, implicitly_castable, sql_name
 
 
@@ -71,7 +71,7 @@ class Function:
     deterministic: bool = True
     narrowed: Callable[..., pa.DataType] | None = None
     order: Order | None = None
-    facts: Facts = NOTHING
+    facts: FunctionFacts = NOTHING
 
     def evaluation_order(self, signature: Signature) -> Sequence[int]:
         """The numbers of the arguments up to the first NULL; none if all are evaluated."""
@@ -89,7 +89,7 @@ def function(
     strict: bool = True,
     deterministic: bool = True,
     order: Order | None = None,
-    facts: Facts = NOTHING,
+    facts: FunctionFacts = NOTHING,
 ) -> Function:
     """A function of fixed types whose meaning depends on the values alone."""
     return Function(

@@ -13,7 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.logical.functions.casts import cast
-from millstream.logical.functions.facts import MAYBE_NULL, NEVER_NULL, PLAIN, Argument, Facts
+from millstream.logical.functions.facts import (
+    MAYBE_NULL,
+    NEVER_NULL,
+    PLAIN,
+    Argument,
+    FunctionFacts,
+)
 from millstream.logical.functions.function import (
     Function,
     Resolve,
@@ -198,15 +204,19 @@ def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate
 
 
-_CASE = Facts(total=True, range=_range_of_case, steady=True)
-_ONE_OF_ALL = Facts(total=True, null_if=all, range=hull, steady=True)
+_CASE = FunctionFacts(total=True, range=_range_of_case, steady=True)
+_ONE_OF_ALL = FunctionFacts(total=True, null_if=all, range=hull, steady=True)
 
 
-def _lazy(name: str, signature: Resolve, evaluate: Callable[..., Any], facts: Facts) -> Function:
+def _lazy(
+    name: str, signature: Resolve, evaluate: Callable[..., Any], facts: FunctionFacts
+) -> Function:
     return Function(name, signature, evaluate, strict=False, lazy=True, facts=facts)
 
 
-def _eager(name: str, signature: Resolve, evaluate: Callable[..., Any], facts: Facts) -> Function:
+def _eager(
+    name: str, signature: Resolve, evaluate: Callable[..., Any], facts: FunctionFacts
+) -> Function:
     return Function(name, signature, evaluate, strict=False, facts=facts)
 
 
@@ -226,7 +236,7 @@ FUNCTIONS = [
         *("nullif", _nullif_signature, _nullif),
         strict=False,
         order=from_left,
-        facts=Facts(total=_have_one_type, steady=True),
+        facts=FunctionFacts(total=_have_one_type, steady=True),
     ),
     _eager("greatest", _extreme_signature("greatest"), _extreme(max), _ONE_OF_ALL),
     _eager("least", _extreme_signature("least"), _extreme(min), _ONE_OF_ALL),

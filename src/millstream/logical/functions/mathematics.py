@@ -13,7 +13,13 @@ import pyarrow as pa
 
 from millstream.logical.functions.arithmetic import fit, fitting, unary_signature
 from millstream.logical.functions.casts import EXACT, fit_decimal, to_string
-from millstream.logical.functions.facts import MAYBE_NULL, NEVER_NULL, PLAIN, Argument, Facts
+from millstream.logical.functions.facts import (
+    MAYBE_NULL,
+    NEVER_NULL,
+    PLAIN,
+    Argument,
+    FunctionFacts,
+)
 from millstream.logical.functions.function import (
     Function,
     Resolve,
@@ -248,9 +254,9 @@ _LOGARITHMS: dict[str, Callable[[float], float | None]] = {
 
 _ROUNDINGS = (("ceil", ROUND_CEILING, math.ceil), ("floor", ROUND_FLOOR, math.floor))
 
-_ROUNDED = Facts(total=_has_room(of_doubles=True), null_if=any, steady=True)
-_WHOLE = Facts(total=_has_room(of_doubles=False), null_if=any, steady=True)
-_SIZE = Facts(total=fitting(size_of), null_if=any, range=size_of, steady=True)
+_ROUNDED = FunctionFacts(total=_has_room(of_doubles=True), null_if=any, steady=True)
+_WHOLE = FunctionFacts(total=_has_room(of_doubles=False), null_if=any, steady=True)
+_SIZE = FunctionFacts(total=fitting(size_of), null_if=any, range=size_of, steady=True)
 
 FUNCTIONS = [
     *(function(n, DOUBLE, [DOUBLE], f, facts=PLAIN) for n, f in _OF_ONE_DOUBLE.items()),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.facts import LENGTH, MAYBE_NULL, NEVER_NULL, PLAIN, Facts
+from millstream.logical.functions.facts import LENGTH, MAYBE_NULL, NEVER_NULL, PLAIN, FunctionFacts
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -128,7 +128,7 @@ def field_access(field: str) -> Function:
 
 
 def _access(name: str, evaluate: Callable[..., Any]) -> Function:
-    facts = Facts(steady=True)
+    facts = FunctionFacts(steady=True)
     return Function(name, lambda given: _access_signature(name, given), evaluate, facts=facts)
 
 

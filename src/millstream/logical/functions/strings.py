@@ -13,7 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.logical.functions.facts import LENGTH, MAYBE_NULL, PLAIN, STEADY, Argument, Facts
+from millstream.logical.functions.facts import (
+    LENGTH,
+    MAYBE_NULL,
+    PLAIN,
+    STEADY,
+    Argument,
+    FunctionFacts,
+)
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -294,7 +301,7 @@ def _concat(signature: Signature, *parts: str) -> str:
 # --- facts ------------------------------------------------------------------------------------
 
 
-def _accepting(meaning: Callable[..., Any]) -> Facts:
+def _accepting(meaning: Callable[..., Any]) -> FunctionFacts:
     """Whether it fails depends on the arguments after the text, if they are constants."""
 
     def total(result: pa.DataType, text: Argument, *others: Argument) -> bool:
@@ -307,10 +314,10 @@ def _accepting(meaning: Callable[..., Any]) -> Facts:
             return False
         return True
 
-    return Facts(total, null_if=any, steady=True)
+    return FunctionFacts(total, null_if=any, steady=True)
 
 
-_INSTR = Facts(lambda result, *arguments: len(arguments) < 4, null_if=any, steady=True)
+_INSTR = FunctionFacts(lambda result, *arguments: len(arguments) < 4, null_if=any, steady=True)
 
 # --- the table --------------------------------------------------------------------------------
 

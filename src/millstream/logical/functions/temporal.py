@@ -13,7 +13,7 @@ import pyarrow as pa
 from millstream.logical.functions.arithmetic import fit, fitting
 from millstream.logical.functions.casts import EXACT, cast, cast_error, holds, to_string
 from millstream.logical.functions.civil import civil_from_days, days_from_civil
-from millstream.logical.functions.facts import MAYBE_NULL, PLAIN, Argument, Facts
+from millstream.logical.functions.facts import MAYBE_NULL, PLAIN, Argument, FunctionFacts
 from millstream.logical.functions.function import (
     EvaluationError,
     Function,
@@ -204,7 +204,7 @@ def _from_units(name: str, micros_per_unit: int) -> Function:
             raise EvaluationError("timestamp overflow")
         return micros
 
-    facts = Facts(_within_years(micros_per_unit), null_if=any, steady=True)
+    facts = FunctionFacts(_within_years(micros_per_unit), null_if=any, steady=True)
     return function(name, TIMESTAMP, [BIGINT], convert, facts=facts)
 
 
@@ -243,8 +243,10 @@ def _today() -> int:
     return _now() // MICROS_PER_DAY
 
 
-_ADDED = Facts(total=fitting(sum_of), null_if=any, range=sum_of, steady=True)
-_SUBTRACTED = Facts(total=fitting(difference_of), null_if=any, range=difference_of, steady=True)
+_ADDED = FunctionFacts(total=fitting(sum_of), null_if=any, range=sum_of, steady=True)
+_SUBTRACTED = FunctionFacts(
+    total=fitting(difference_of), null_if=any, range=difference_of, steady=True
+)
 
 
 FUNCTIONS = [
@@ -262,7 +264,7 @@ FUNCTIONS = [
     function("unix_micros", BIGINT, [TIMESTAMP], lambda micros: micros, facts=PLAIN),
     Function(
         *("timestamp_seconds", _timestamp_seconds_signature, _timestamp_seconds),
-        facts=Facts(_within_years(MICROS_PER_SECOND), steady=True),
+        facts=FunctionFacts(_within_years(MICROS_PER_SECOND), steady=True),
     ),
     _from_units("timestamp_millis", 1000),
     _from_units("timestamp_micros", 1),

@@ -10,7 +10,7 @@ from millstream.optimizer.cost.joins import area_rows, element_bytes, narrow, si
 from millstream.optimizer.cost.model import Given, Model, joined_columns
 from millstream.optimizer.cost.selectivity import facts_of_value, filtered, parts_of, selectivity
 from millstream.optimizer.cost.work import Primitive, Work, together
-from millstream.physical.joins.steps import EqualityClass, Step
+from millstream.physical.joins.steps import EqualityClass, JoinStep
 from millstream.physical.operators.multi_join import MultiJoin
 
 
@@ -95,7 +95,7 @@ def _work(
 def _way(
     node: MultiJoin,
     port: int,
-    steps: Sequence[Step],
+    steps: Sequence[JoinStep],
     inputs: Sequence[Characteristics],
     model: Model,
 ) -> Work:

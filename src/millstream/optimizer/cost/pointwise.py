@@ -19,19 +19,19 @@ from millstream.optimizer.cost.counting import Floats, Level, ever_there, level_
 from millstream.optimizer.cost.model import ROOM, Given, Model, held_keys
 from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operators.distinct import Distinct
-from millstream.physical.operators.pointwise import Form, Function, Pointwise
+from millstream.physical.operators.pointwise import Form, Pointwise, PointwiseFunction
 
 KEY_BYTES = 32.0  # of a row that is told from others, beside its columns
 LARGEST_BYTES = 14.0  # … where only its largest end is kept
 EVENT_BYTES = 12.0
 
-_LEVELS: Mapping[Function, Level] = {
-    Function.IDENTITY: lambda left, right: left,
-    Function.DISTINCT: lambda left, right: np.minimum(left, 1),
-    Function.DIFFERENCE: lambda left, right: np.maximum(left - right, 0),
-    Function.STRICT_DIFFERENCE: lambda left, right: np.where(right > 0, 0, left),
-    Function.INTERSECTION: np.minimum,
-    Function.MAX_UNION: np.maximum,
+_LEVELS: Mapping[PointwiseFunction, Level] = {
+    PointwiseFunction.IDENTITY: lambda left, right: left,
+    PointwiseFunction.DISTINCT: lambda left, right: np.minimum(left, 1),
+    PointwiseFunction.DIFFERENCE: lambda left, right: np.maximum(left - right, 0),
+    PointwiseFunction.STRICT_DIFFERENCE: lambda left, right: np.where(right > 0, 0, left),
+    PointwiseFunction.INTERSECTION: np.minimum,
+    PointwiseFunction.MAX_UNION: np.maximum,
 }
 
 
@@ -106,7 +106,7 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
     domain = max(values)
     moves = granule * changing / (2 * domain)
     rate = domain / granule * unequal(moves) / 2 if moves > 1e-9 else changing / 2
-    if len(inputs) == 1 and node.function is Function.IDENTITY:
+    if len(inputs) == 1 and node.function is PointwiseFunction.IDENTITY:
         # Equal rows that come at one instant are one element, but they may go at several.
         rate = min(rate, 2 * left.steps(left.columns))
     signed = node.form is Form.SIGNED

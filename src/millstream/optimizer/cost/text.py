@@ -8,7 +8,7 @@ from millstream.model.time import TimeDomain
 from millstream.optimizer.cost.estimate import Estimate, Estimates
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.source import Source
-from millstream.physical.text import Shared, properties
+from millstream.physical.text import SharedNodes, properties
 
 _HEADINGS = ("rate", "valid", "rows", "memory", "processor")
 
@@ -16,7 +16,10 @@ _HEADINGS = ("rate", "valid", "rows", "memory", "processor")
 def costs_text(estimates: Estimates) -> str:
     """A line for each operator, its inputs indented below it, and one for the whole plan; then the
     defaults that the estimates rest on."""
-    lines = [(_HEADINGS, "operator"), *_lines(estimates, estimates.plan, 0, Shared(estimates.plan))]
+    lines = [
+        (_HEADINGS, "operator"),
+        *_lines(estimates, estimates.plan, 0, SharedNodes(estimates.plan)),
+    ]
     lines += _engine_lines(estimates)
     lines.append((_total(estimates), "in all"))
     widths = [max(len(cells[i]) for cells, _ in lines) for i in range(len(_HEADINGS))]
@@ -30,7 +33,7 @@ def costs_text(estimates: Estimates) -> str:
 
 
 def _lines(
-    estimates: Estimates, node: PhysicalPlan, level: int, shared: Shared
+    estimates: Estimates, node: PhysicalPlan, level: int, shared: SharedNodes
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     margin = "  " * level
     if shared.is_known(node):
@@ -94,11 +97,11 @@ def costs_json(estimates: Estimates) -> dict[str, object]:
         "processor": estimates.cost * second / 1e9,
         "assumed": list(assumptions(estimates)),
         "engine": {each.name: each.cost * second / 1e9 for each in estimates.engine},
-        "plan": _node_json(estimates, estimates.plan, Shared(estimates.plan)),
+        "plan": _node_json(estimates, estimates.plan, SharedNodes(estimates.plan)),
     }
 
 
-def _node_json(estimates: Estimates, node: PhysicalPlan, shared: Shared) -> dict[str, object]:
+def _node_json(estimates: Estimates, node: PhysicalPlan, shared: SharedNodes) -> dict[str, object]:
     if shared.is_known(node):
         return {"operator": "Shared", "shared": shared.name(node)}
     told: dict[str, object] = {"operator": type(node).__name__}

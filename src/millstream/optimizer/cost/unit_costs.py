@@ -24,7 +24,7 @@ from millstream.physical.operators.join import Join
 from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.outer_join import OuterJoin
-from millstream.physical.operators.pointwise import Function, Pointwise
+from millstream.physical.operators.pointwise import Pointwise, PointwiseFunction
 from millstream.physical.operators.semi_join import SemiJoin
 
 
@@ -48,9 +48,9 @@ def node_cost(
             return 2 * inputs[0].rate
         case SemiJoin():
             return negation(inputs) + output.retracted * output.rate
-        case Pointwise(function=Function.IDENTITY):
+        case Pointwise(function=PointwiseFunction.IDENTITY):
             return inputs[0].elements
-        case Pointwise(function=Function.INTERSECTION):
+        case Pointwise(function=PointwiseFunction.INTERSECTION):
             return sum(input.elements * input.present for input in inputs)
         case Pointwise():
             return negation(inputs) + output.retracted * output.rate

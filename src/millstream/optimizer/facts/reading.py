@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import Column, Expression, conjuncts, nullable, rewrite, walk
-from millstream.logical.known import can_fail
 from millstream.logical.plan import Schema
 
 Key: TypeAlias = tuple[str, str]  # of a column: qualifier and name

@@ -19,10 +19,10 @@ from millstream.optimizer.cost import Constants, estimate
 from millstream.optimizer.cost.characteristics import Characteristics
 from millstream.optimizer.cost.model import Model, joined_columns
 from millstream.optimizer.cost.selectivity import facts_of_value, selectivity
-from millstream.optimizer.join_graph import Equality, Input, JoinGraph, Predicate, mask_of
+from millstream.optimizer.join_graph import Equality, JoinGraph, JoinInput, Predicate, mask_of
 from millstream.optimizer.join_orders.greedy import good_tree
 from millstream.optimizer.join_orders.inner_joins import InnerJoins, inner_joins
-from millstream.optimizer.join_orders.known import Known, weights
+from millstream.optimizer.join_orders.plan_rates import PlanRates, weights
 from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.multi_way import multi_way
 from millstream.optimizer.multi_way_orders import MultiWay
@@ -53,7 +53,7 @@ class _Reordering:
         self, statistics: Statistics, constants: Constants, choices: Choices | None
     ) -> None:
         self._statistics, self._constants, self._choices = statistics, constants, choices
-        self._known = Known(statistics, choices)
+        self._known = PlanRates(statistics, choices)
         self._done: dict[int, Plan] = {}
 
     def node(self, plan: Plan) -> Plan:
@@ -109,7 +109,7 @@ def _as_model(join: MultiJoin, statistics: Statistics) -> MultiWay:
     """A join of many as G3 sees it. What has a key is looked up by it, if it is hashed."""
     estimates = estimate(join, statistics)
     given = [estimates[source].output for source in join.sources]
-    inputs = (Input(f"{i + 1}", each.rate, each.present) for i, each in enumerate(given))
+    inputs = (JoinInput(f"{i + 1}", each.rate, each.present) for i, each in enumerate(given))
     equalities = (
         Equality(
             tuple(

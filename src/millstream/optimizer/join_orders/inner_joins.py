@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import (
     Call,
     Column,
@@ -26,7 +27,6 @@ from millstream.logical.expressions import (
     conjuncts,
     walk,
 )
-from millstream.logical.known import can_fail
 from millstream.logical.plan import (
     CountWindow,
     Filter,
@@ -39,13 +39,20 @@ from millstream.logical.plan import (
     Schema,
 )
 from millstream.model import types
-from millstream.optimizer.join_graph import Equality, Input, JoinGraph, Predicate, mask_of, members
+from millstream.optimizer.join_graph import (
+    Equality,
+    JoinGraph,
+    JoinInput,
+    Predicate,
+    mask_of,
+    members,
+)
 from millstream.optimizer.join_orders.trees import Tree, inputs_of
 from millstream.physical.joins.steps import EqualityClass, Link, equality_classes
 from millstream.physical.operators.join import JoinKey
 
 
-class Estimates(Protocol):
+class RateEstimates(Protocol):
     """What is known of plans, as numbers."""
 
     def rate(self, plan: Plan) -> float: ...
@@ -99,11 +106,11 @@ class InnerJoins:
         """The conditions that are no equalities of two inputs."""
         return tuple(c for c in self.conditions if c not in self._links)
 
-    def graph(self, known: Estimates) -> JoinGraph:
+    def graph(self, known: RateEstimates) -> JoinGraph:
         inputs = []
         for number, plan in enumerate(self.inputs):
             by_rows = any(isinstance(n, CountWindow | PartitionedWindow) for n in plan.walk())
-            inputs.append(Input(f"{number + 1}", known.rate(plan), known.size(plan), by_rows))
+            inputs.append(JoinInput(f"{number + 1}", known.rate(plan), known.size(plan), by_rows))
         equalities = (
             Equality(
                 tuple(

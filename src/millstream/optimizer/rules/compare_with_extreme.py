@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import AggregateCall, Call, Column, walk
-from millstream.logical.known import can_fail
 from millstream.logical.plan import Aggregate, Join, JoinKind, Named, Plan
 from millstream.logical.uniqueness import at_most_one_row
 from millstream.model import types

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from millstream.logical import functions
 from millstream.logical.evaluate import is_deterministic
+from millstream.logical.expression_facts import can_fail, constant
 from millstream.logical.expressions import Call, Cast, Expression, Literal, operands, rewrite
-from millstream.logical.known import can_fail, constant
 from millstream.logical.plan import Plan, expressions, map_expressions
 from millstream.model.masking import Secret
 from millstream.optimizer.facts.sharing import Consumers

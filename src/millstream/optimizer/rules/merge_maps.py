@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import Column, Expression, Literal, walk
 from millstream.logical.failing import rows_can_fail
-from millstream.logical.known import can_fail
 from millstream.logical.plan import Map, Named, Plan
 from millstream.optimizer.facts.reading import Key, substituted
 from millstream.optimizer.facts.sharing import Consumers

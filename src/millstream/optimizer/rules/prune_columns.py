@@ -20,8 +20,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.failing import aggregate_can_fail, evaluated, rows_can_fail
-from millstream.logical.known import can_fail
 from millstream.logical.plan import (
     Aggregate,
     CountWindow,

@@ -23,9 +23,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from millstream.logical.analysis import lives_one_instant
+from millstream.logical.expression_facts import tells_equals_apart
 from millstream.logical.expressions import TRUE, Column, Expression, Literal, conjunction, conjuncts
 from millstream.logical.failing import aggregate_can_fail, rows_can_fail
-from millstream.logical.known import tells_equals_apart
 from millstream.logical.plan import (
     Aggregate,
     Distinct,

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import Expression, Literal, conjuncts
-from millstream.logical.known import can_fail
 from millstream.logical.plan import Filter, Join, JoinKind, Plan, Schema
 from millstream.optimizer.facts.reading import Key, substituted
 from millstream.optimizer.facts.sharing import Consumers

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Selection:
+class SharedSelection:
     name: str
     cost: float  # of one row
     selectivity: float
 
 
-def utilization(rate: float, selections: Sequence[Selection], capacity: float = 1.0) -> float:
+def utilization(rate: float, selections: Sequence[SharedSelection], capacity: float = 1.0) -> float:
     """The cost of filters in this order in a unit of time, as a part of the capacity (equations 12
     and 14)."""
     total = 0.0
@@ -28,17 +28,17 @@ def utilization(rate: float, selections: Sequence[Selection], capacity: float = 
     return total / capacity
 
 
-def ordered(selections: Sequence[Selection]) -> tuple[Selection, ...]:
+def ordered(selections: Sequence[SharedSelection]) -> tuple[SharedSelection, ...]:
     """The order that costs least."""
     return tuple(sorted(selections, key=_rank, reverse=True))
 
 
-def _rank(selection: Selection) -> float:
+def _rank(selection: SharedSelection) -> float:
     kept_out = 1.0 - selection.selectivity
     return kept_out / selection.cost if selection.cost else float("inf")
 
 
-def share_kept(rate: float, selections: Sequence[Selection], capacity: float = 1.0) -> float:
+def share_kept(rate: float, selections: Sequence[SharedSelection], capacity: float = 1.0) -> float:
     """Of the rows of the source (equation 16)."""
     used = utilization(rate, selections, capacity)
     return 1.0 if used <= 1.0 else 1.0 / used

@@ -105,7 +105,7 @@ def grown(room: int, capacity: int) -> int:
     return max(capacity, room * 3 // 2)
 
 
-class Table:
+class GroupTable:
     """Numbers of each group: an array with a row a group, zero where nothing is known yet."""
 
     def __init__(self, columns: int) -> None:
@@ -126,7 +126,7 @@ class TableAccumulator(Accumulator):
     """An accumulator whose whole state is a few numbers a group."""
 
     def __init__(self, columns: int) -> None:
-        self._table = Table(columns)
+        self._table = GroupTable(columns)
 
     def grow(self, capacity: int) -> None:
         self._table.grow(capacity)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from millstream.physical.accumulators.accumulator import Table
+from millstream.physical.accumulators.accumulator import GroupTable
 from millstream.physical.accumulators.words import ABSENT
 from millstream.physical.batch import Ints, Mask, State
 
 _PRESENT, _VALUE = range(2)  # columns of a group
 
 
-class Best(Table):
+class Best(GroupTable):
     """Memory: 16 bytes per group."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from millstream.logical.expressions import AggregateCall, Call, Expression
 from millstream.model.values import to_arrow
 from millstream.physical.accumulators import Accumulator, Answer, accumulator
 from millstream.physical.batch import Columns, Ints, Mask, State
-from millstream.physical.events.sweep import Exchanges, Steps, Sweep
+from millstream.physical.events.sweep import Exchanges, KeySteps, Sweep
 from millstream.physical.expressions.vector import mask_of
 from millstream.physical.operator import Context
 from millstream.physical.state.last_rows import LastRows
@@ -65,7 +65,7 @@ class Calls:
             words += made.encode(arguments, order, included, length)
         return words
 
-    def step(self, steps: Steps | Exchanges) -> list[Answer]:
+    def step(self, steps: KeySteps | Exchanges) -> list[Answer]:
         """The values after each step."""
         if isinstance(steps, Exchanges):
             return [

@@ -13,7 +13,7 @@ from millstream.logical.expressions import AggregateCall
 from millstream.model.types import DOUBLE
 from millstream.physical.accumulators.accumulator import Accumulator
 from millstream.physical.accumulators.counts import Count, CountRows, Decision
-from millstream.physical.accumulators.distinct import Distinct, DistinctRows
+from millstream.physical.accumulators.distinct import DistinctAccumulator, DistinctRowCount
 from millstream.physical.accumulators.doubles import DoubleSum
 from millstream.physical.accumulators.extremes import Extreme
 from millstream.physical.accumulators.general import Chosen, General, is_chosen
@@ -69,13 +69,13 @@ def _over_words(
 def _distinct(call: AggregateCall) -> Accumulator | None:
     """A set in front of the same aggregate over all rows, where that has an accumulator."""
     if call.function == "count" and not (len(call.arguments) == 1 and has_word(_first(call))):
-        return DistinctRows(call)
+        return DistinctRowCount(call)
     inner = _over_words(replace(call, distinct=False))
     if inner is None or not has_word(_first(call)):
         return None
     if call.function == "count":
         inner = CountRows()
-    return Distinct(inner, Layout(_first(call), may_be_absent(call)))
+    return DistinctAccumulator(inner, Layout(_first(call), may_be_absent(call)))
 
 
 def _first(call: AggregateCall) -> pa.DataType:

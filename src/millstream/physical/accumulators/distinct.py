@@ -17,7 +17,7 @@ from millstream.physical.accumulators.words import Layout, missing
 from millstream.physical.batch import Ints, Mask, State
 
 
-class Distinct(Accumulator):
+class DistinctAccumulator(Accumulator):
     """An aggregate over the different values; it takes the words of the layout, or none."""
 
     def __init__(self, inner: Accumulator, layout: Layout) -> None:
@@ -63,7 +63,7 @@ class Distinct(Accumulator):
         self._inner.restore(state["inner"])
 
 
-class DistinctRows(Distinct):
+class DistinctRowCount(DistinctAccumulator):
     """COUNT(DISTINCT x, …) of values that are not words: a set of codes of rows."""
 
     def __init__(self, call: AggregateCall) -> None:

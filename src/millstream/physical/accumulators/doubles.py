@@ -11,7 +11,7 @@ from numba import njit
 from millstream.model.arrays import of_view
 from millstream.model.types import DOUBLE
 from millstream.physical.accumulators import exact
-from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table, grown
+from millstream.physical.accumulators.accumulator import Accumulator, Answer, GroupTable, grown
 from millstream.physical.accumulators.words import ABSENT, Layout, missing
 from millstream.physical.batch import Ints, Mask, State
 
@@ -52,7 +52,7 @@ class DoubleState(Accumulator):
     width = 1
 
     def __init__(self, orders: Sequence[int]) -> None:
-        self._counters = Table(4)
+        self._counters = GroupTable(4)
         self._digits = [Digits(order) for order in orders]
         self._layout = Layout(DOUBLE, optional=True)
 

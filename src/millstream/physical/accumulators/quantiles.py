@@ -15,9 +15,9 @@ from millstream.logical.expressions import AggregateCall, Cast, Expression, Lite
 from millstream.logical.functions import cast
 from millstream.model.arrays import of_view
 from millstream.model.types import DOUBLE
-from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
+from millstream.physical.accumulators.accumulator import Accumulator, Answer, GroupTable
 from millstream.physical.accumulators.compiled import in_place
-from millstream.physical.accumulators.slabs import NONE, Pool
+from millstream.physical.accumulators.slabs import NONE, SlabPool
 from millstream.physical.accumulators.sorted_groups import SortedGroups, change, lacks_room
 from millstream.physical.accumulators.words import ABSENT, Layout, double_bits, missing
 from millstream.physical.batch import Ints, Mask, State
@@ -50,7 +50,7 @@ class Quantile(Accumulator):
         self._share = share
         self._layout = Layout(DOUBLE, optional=True)
         self._values = SortedGroups()
-        self._counts = Table(1)
+        self._counts = GroupTable(1)
 
     def encode(
         self,
@@ -134,7 +134,7 @@ def _neighbours(
     share: float,
     totals: Ints,
     roots: Ints,
-    pool: Pool,
+    pool: SlabPool,
     event: int,
     segment: int,
     neighbours: Ints,
@@ -160,7 +160,7 @@ def _neighbours(
 
 
 @njit(cache=True)
-def _at_ranks(root: int, pool: Pool, below: int, above: int) -> tuple[int, int]:
+def _at_ranks(root: int, pool: SlabPool, below: int, above: int) -> tuple[int, int]:
     """The values at two ranks, from 0; both are there, and the second is not before the first."""
     index = -2 - root
     leaves = pool.keys[index] if root < NONE else 1

@@ -21,7 +21,7 @@ from millstream.physical.accumulators.slab_groups import SlabGroups
 from millstream.physical.accumulators.slabs import (
     NONE,
     SMALLEST,
-    Pool,
+    SlabPool,
     allocate,
     append_all,
     release,
@@ -56,7 +56,7 @@ class Queues(SlabGroups):
                 self.enlarge()
         return result, valid
 
-    def _copy_all(self, pool: Pool) -> None:
+    def _copy_all(self, pool: SlabPool) -> None:
         _copy_all(self.roots, self.pool, pool)
 
 
@@ -69,7 +69,7 @@ def _maxima(
     delta: Ints,
     bounds: Ints,
     ends: Ints,
-    pool: Pool,
+    pool: SlabPool,
     event: int,
     segment: int,
     result: Ints,
@@ -100,14 +100,14 @@ def _maxima(
 
 
 @njit(cache=True, inline="always")
-def _lacks_room(pool: Pool, slab: int) -> bool:
+def _lacks_room(pool: SlabPool, slab: int) -> bool:
     """Whether the pool might be too small to move a queue."""
     power = SMALLEST if slab == NONE else pool.items[slab]
     return bool(room(pool) < 4 << power)
 
 
 @njit(cache=True, inline="always")
-def _come(ends: Ints, pool: Pool, g: int, value: int, delta: int) -> None:
+def _come(ends: Ints, pool: SlabPool, g: int, value: int, delta: int) -> None:
     slab, oldest, newest = ends[g, _SLAB], ends[g, _OLDEST], ends[g, _NEWEST]
     if slab == NONE:
         slab, oldest, newest = allocate(pool, SMALLEST), 1, 0
@@ -129,7 +129,7 @@ def _come(ends: Ints, pool: Pool, g: int, value: int, delta: int) -> None:
 
 
 @njit(cache=True)
-def _moved(pool: Pool, slab: int, oldest: int, newest: int) -> int:
+def _moved(pool: SlabPool, slab: int, oldest: int, newest: int) -> int:
     """A queue at the beginning of a slab that it fills by half."""
     power = SMALLEST
     while 1 << power <= 2 * (newest - oldest + 1):
@@ -141,7 +141,7 @@ def _moved(pool: Pool, slab: int, oldest: int, newest: int) -> int:
 
 
 @njit(cache=True, inline="always")
-def _go(ends: Ints, pool: Pool, g: int, value: int, delta: int) -> None:
+def _go(ends: Ints, pool: SlabPool, g: int, value: int, delta: int) -> None:
     """The row is the oldest one: its value is the maximum, or was dropped before."""
     slab, oldest = ends[g, _SLAB], ends[g, _OLDEST]
     if slab != NONE and pool.keys[slab + oldest] == value:
@@ -154,7 +154,7 @@ def _go(ends: Ints, pool: Pool, g: int, value: int, delta: int) -> None:
 
 
 @njit(cache=True)
-def _copy_all(ends: Ints, source: Pool, pool: Pool) -> None:
+def _copy_all(ends: Ints, source: SlabPool, pool: SlabPool) -> None:
     for g in range(len(ends)):
         slab = ends[g, _SLAB]
         if slab != NONE:

@@ -10,7 +10,7 @@ from millstream.physical.accumulators.accumulator import grown
 from millstream.physical.accumulators.slabs import (
     NONE,
     USED,
-    Pool,
+    SlabPool,
     empty_pool,
     enlarged,
     full_pool,
@@ -28,7 +28,7 @@ class SlabGroups(ABC):
         self.pool = empty_pool()
 
     @abstractmethod
-    def _copy_all(self, pool: Pool) -> None:
+    def _copy_all(self, pool: SlabPool) -> None:
         """Copy all slabs to an empty pool."""
 
     def enlarge(self) -> None:

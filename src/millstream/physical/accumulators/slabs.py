@@ -22,7 +22,7 @@ _FEW = 64
 _ONE = np.uint64(1)
 
 
-class Pool(NamedTuple):
+class SlabPool(NamedTuple):
     """Memory: 16 bytes a pair."""
 
     keys: Ints
@@ -30,30 +30,32 @@ class Pool(NamedTuple):
     marks: Ints
 
 
-def empty_pool(size: int = _LEAST) -> Pool:
+def empty_pool(size: int = _LEAST) -> SlabPool:
     marks = np.concatenate([np.zeros(_LISTS, np.int64), np.full(64, NONE)])
-    return Pool(np.zeros(size, np.int64), np.zeros(size, np.int64), marks)
+    return SlabPool(np.zeros(size, np.int64), np.zeros(size, np.int64), marks)
 
 
-def full_pool(keys: Ints, items: Ints) -> Pool:
+def full_pool(keys: Ints, items: Ints) -> SlabPool:
     """A pool of pairs that are all in use."""
-    pool = Pool(keys.copy(), items.copy(), empty_pool(0).marks)
+    pool = SlabPool(keys.copy(), items.copy(), empty_pool(0).marks)
     pool.marks[FRESH] = pool.marks[USED] = len(keys)
     return pool
 
 
-def enlarged(pool: Pool) -> Pool:
+def enlarged(pool: SlabPool) -> SlabPool:
     more = np.zeros(len(pool.keys) + 2 * _LEAST, np.int64)
-    return Pool(np.concatenate([pool.keys, more]), np.concatenate([pool.items, more]), pool.marks)
+    return SlabPool(
+        np.concatenate([pool.keys, more]), np.concatenate([pool.items, more]), pool.marks
+    )
 
 
-def is_wasteful(pool: Pool) -> bool:
+def is_wasteful(pool: SlabPool) -> bool:
     """Whether slabs use less than a quarter of it."""
     return 4 * int(pool.marks[USED]) + 4 * _LEAST < len(pool.keys)
 
 
 @njit(cache=True, inline="always")
-def upper_bound(pool: Pool, slab: int, value: int) -> int:
+def upper_bound(pool: SlabPool, slab: int, value: int) -> int:
     """The number, from 1, of the first entry with a greater key; one more than there are if none
     has."""
     low, left = slab + 1, pool.keys[slab]
@@ -69,18 +71,18 @@ def upper_bound(pool: Pool, slab: int, value: int) -> int:
 
 
 @njit(cache=True, inline="always")
-def is_sparse(pool: Pool, slab: int) -> bool:
+def is_sparse(pool: SlabPool, slab: int) -> bool:
     power = pool.items[slab]
     return bool(power > SMALLEST and pool.keys[slab] < 1 << (power - 2))
 
 
 @njit(cache=True, inline="always")
-def is_full(pool: Pool, slab: int) -> bool:
+def is_full(pool: SlabPool, slab: int) -> bool:
     return bool(pool.keys[slab] == (1 << pool.items[slab]) - 1)
 
 
 @njit(cache=True, inline="always")
-def insert(pool: Pool, slab: int, at: int, key: int, item: int) -> None:
+def insert(pool: SlabPool, slab: int, at: int, key: int, item: int) -> None:
     """Put an entry at a place; there must be room."""
     size = pool.keys[slab]
     # Numbers without a sign spare the compiled loop a check for negative ones.
@@ -95,7 +97,7 @@ def insert(pool: Pool, slab: int, at: int, key: int, item: int) -> None:
 
 
 @njit(cache=True, inline="always")
-def remove(pool: Pool, slab: int, at: int) -> None:
+def remove(pool: SlabPool, slab: int, at: int) -> None:
     size = pool.keys[slab]
     k, last = np.uint64(slab + at), np.uint64(slab + size)
     while k < last:
@@ -106,13 +108,13 @@ def remove(pool: Pool, slab: int, at: int) -> None:
 
 
 @njit(cache=True, inline="always")
-def room(pool: Pool) -> int:
+def room(pool: SlabPool) -> int:
     """The pairs that were never used."""
     return int(len(pool.keys) - pool.marks[FRESH])
 
 
 @njit(cache=True, inline="always")
-def allocate(pool: Pool, power: int) -> int:
+def allocate(pool: SlabPool, power: int) -> int:
     """An empty slab."""
     slab = pool.marks[_LISTS + power]
     if slab != NONE:
@@ -126,7 +128,7 @@ def allocate(pool: Pool, power: int) -> int:
 
 
 @njit(cache=True, inline="always")
-def release(pool: Pool, slab: int) -> None:
+def release(pool: SlabPool, slab: int) -> None:
     power = pool.items[slab]
     pool.marks[USED] -= 1 << power
     pool.keys[slab] = pool.marks[_LISTS + power]
@@ -134,7 +136,7 @@ def release(pool: Pool, slab: int) -> None:
 
 
 @njit(cache=True)
-def append_all(pool: Pool, slab: int, source: Pool, first: int, last: int) -> None:
+def append_all(pool: SlabPool, slab: int, source: SlabPool, first: int, last: int) -> None:
     """Append the pairs from `first` to before `last` of another pool, or the same one."""
     at = slab + pool.keys[slab] + 1 - first
     for k in range(first, last):
@@ -144,7 +146,7 @@ def append_all(pool: Pool, slab: int, source: Pool, first: int, last: int) -> No
 
 
 @njit(cache=True)
-def moved(pool: Pool, slab: int, power: int) -> int:
+def moved(pool: SlabPool, slab: int, power: int) -> int:
     """The entries of a slab in one of another size."""
     other = allocate(pool, power)
     append_all(pool, other, pool, slab + 1, slab + 1 + pool.keys[slab])

@@ -18,7 +18,7 @@ from millstream.physical.accumulators.slabs import (
     NONE,
     SMALLEST,
     USED,
-    Pool,
+    SlabPool,
     allocate,
     append_all,
     insert,
@@ -84,7 +84,7 @@ class SortedGroups(SlabGroups):
         """All values of all groups."""
         return _all_values(self.roots, self.pool)
 
-    def _copy_all(self, pool: Pool) -> None:
+    def _copy_all(self, pool: SlabPool) -> None:
         _copy_all(self.roots, self.pool, pool)
 
 
@@ -98,7 +98,7 @@ def _extremes(
     delta: Ints,
     bounds: Ints,
     roots: Ints,
-    pool: Pool,
+    pool: SlabPool,
     event: int,
     segment: int,
     result: Ints,
@@ -120,14 +120,14 @@ def _extremes(
 
 
 @njit(cache=True, inline="always")
-def _least(roots: Ints, pool: Pool, g: int) -> int:
+def _least(roots: Ints, pool: SlabPool, g: int) -> int:
     root = roots[g]
     leaf = root if root >= 0 else pool.items[-2 - root + 1]
     return int(pool.keys[leaf + 1])
 
 
 @njit(cache=True, inline="always")
-def _greatest(roots: Ints, pool: Pool, g: int) -> int:
+def _greatest(roots: Ints, pool: SlabPool, g: int) -> int:
     root = roots[g]
     leaf = root if root >= 0 else pool.items[-2 - root + pool.keys[-2 - root]]
     return int(pool.keys[leaf + pool.keys[leaf]])
@@ -141,7 +141,7 @@ def _crossings(
     checked: bool,
     delta: Ints,
     roots: Ints,
-    pool: Pool,
+    pool: SlabPool,
     event: int,
     result: Ints,
 ) -> int:
@@ -159,13 +159,13 @@ def _crossings(
 
 
 @njit(cache=True, inline="always")
-def _leaf_power(pool: Pool, index: int) -> int:
+def _leaf_power(pool: SlabPool, index: int) -> int:
     """Of the largest leaf: it rises with the index, to balance the work on both."""
     return _LEAF if index < 0 else max(_LEAF, (pool.items[index] + 3) >> 1)
 
 
 @njit(cache=True, inline="always")
-def lacks_room(roots: Ints, pool: Pool, g: int) -> bool:
+def lacks_room(roots: Ints, pool: SlabPool, g: int) -> bool:
     """Whether the pool might be too small for what `change` allocates at most: a leaf, and an
     index of twice the size."""
     index = -2 - roots[g]
@@ -175,7 +175,7 @@ def lacks_room(roots: Ints, pool: Pool, g: int) -> bool:
 
 
 @njit(cache=True, inline="always")
-def change(roots: Ints, pool: Pool, g: int, value: int, delta: int) -> int:
+def change(roots: Ints, pool: SlabPool, g: int, value: int, delta: int) -> int:
     """Change the count of a value, and give what it was before; values that have a count of 0
     are not kept."""
     root = roots[g]
@@ -208,7 +208,7 @@ def change(roots: Ints, pool: Pool, g: int, value: int, delta: int) -> int:
 @njit(cache=True)
 def _add_to_full(
     roots: Ints,
-    pool: Pool,
+    pool: SlabPool,
     g: int,
     index: int,
     place: int,
@@ -239,7 +239,7 @@ def _add_to_full(
 
 @njit(cache=True)
 def _enter_leaf(
-    roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int, right: int
+    roots: Ints, pool: SlabPool, g: int, index: int, place: int, leaf: int, right: int
 ) -> None:
     """Enter a new leaf, which is the right neighbour of another, into the index."""
     if index < 0:
@@ -252,7 +252,7 @@ def _enter_leaf(
 
 
 @njit(cache=True)
-def _shrink(roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int) -> None:
+def _shrink(roots: Ints, pool: SlabPool, g: int, index: int, place: int, leaf: int) -> None:
     """Move a sparse leaf to a smaller slab, or take out an empty one."""
     if pool.keys[leaf] > 0:
         smaller = moved(pool, leaf, pool.items[leaf] - 1)
@@ -272,7 +272,7 @@ def _shrink(roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int) 
 
 
 @njit(cache=True)
-def _set_leaf(roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int) -> None:
+def _set_leaf(roots: Ints, pool: SlabPool, g: int, index: int, place: int, leaf: int) -> None:
     if index < 0:
         roots[g] = leaf
     else:
@@ -283,7 +283,7 @@ def _set_leaf(roots: Ints, pool: Pool, g: int, index: int, place: int, leaf: int
 
 
 @njit(cache=True)
-def _copy_all(roots: Ints, source: Pool, pool: Pool) -> None:
+def _copy_all(roots: Ints, source: SlabPool, pool: SlabPool) -> None:
     """Copy all slabs to an empty pool."""
     for g in range(len(roots)):
         root = roots[g]
@@ -297,14 +297,14 @@ def _copy_all(roots: Ints, source: Pool, pool: Pool) -> None:
 
 
 @njit(cache=True)
-def _copied(source: Pool, slab: int, pool: Pool) -> int:
+def _copied(source: SlabPool, slab: int, pool: SlabPool) -> int:
     other = allocate(pool, source.items[slab])
     append_all(pool, other, source, slab + 1, slab + 1 + source.keys[slab])
     return other
 
 
 @njit(cache=True)
-def _all_values(roots: Ints, pool: Pool) -> Ints:
+def _all_values(roots: Ints, pool: SlabPool) -> Ints:
     values = np.empty(pool.marks[USED], np.int64)
     count = 0
     for g in range(len(roots)):

@@ -16,7 +16,7 @@ from millstream.model import types
 from millstream.model.arrays import of_view
 from millstream.model.types import BIGINT, INTERVAL, sql_name
 from millstream.model.values import to_arrow
-from millstream.physical.accumulators.accumulator import Accumulator, Answer, Table
+from millstream.physical.accumulators.accumulator import Accumulator, Answer, GroupTable
 from millstream.physical.accumulators.integers import (
     exchange_integers,
     exchange_words,
@@ -47,7 +47,7 @@ class ExactSum(Accumulator):
         self._argument, self._result = call.arguments[0].type, call.type
         self._layout = Layout(self._argument, may_be_absent(call))
         self._wide = types.is_decimal(self._argument) and self._argument.precision > WORD_DIGITS
-        self._tables = [Table(3) for _ in range(2 if self._wide else 1)]
+        self._tables = [GroupTable(3) for _ in range(2 if self._wide else 1)]
         self.width = 2 if self._wide else self._layout.width
 
     def encode(

@@ -4,7 +4,7 @@ Two forms, after the update pattern of what makes the events (G5 §5.3.2): a que
 the order in which they fall due, and a calendar where they do not. Neither looks at what is not
 due: a batch costs what it brings and what falls due.
 
->>> agenda = Calendar(words=1)
+>>> agenda = CalendarAgenda(words=1)
 >>> agenda.add(np.array([25, 3, 12]), [np.array([1, 2, 3])])
 >>> [part.tolist() for part in agenda.due(13)]
 [[3, 12], [2, 3]]
@@ -21,7 +21,7 @@ import numpy as np
 
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Ints, Mask, State
-from millstream.physical.kernels.looks import ascends, greatest, least
+from millstream.physical.kernels.scans import ascends, greatest, least
 
 _FEW = 256  # events
 
@@ -118,7 +118,7 @@ class Queue(Agenda):
         return [self._events[:, self._head : self._tail]]
 
 
-class Calendar(Agenda):
+class CalendarAgenda(Agenda):
     """Events in any order, in partitions of the same width that fall due one after the other; a
     batch that lies behind all that is in a queue goes there, sorted, and what else has just arrived
     gets its place when there is much of it.
@@ -135,7 +135,7 @@ class Calendar(Agenda):
         self._most = partitions
         self._partitions: dict[int, list[Ints]] = {}
         self._first = INFINITY  # nothing in a partition is due before
-        self._near: Calendar | None = None  # what lies before `near_until`
+        self._near: CalendarAgenda | None = None  # what lies before `near_until`
         self._near_until = NEVER
         self._queue = Queue(words)
         self._queued = NEVER  # the largest time in the queue
@@ -281,7 +281,7 @@ class Calendar(Agenda):
         return taken
 
     def _open(self, events: Ints, until: int) -> None:
-        self._near = self._near or Calendar(self.words, self._most)
+        self._near = self._near or CalendarAgenda(self.words, self._most)
         self._near_until = until
         self._add_near(events)
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from millstream.model.arrays import larger
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
+from millstream.physical.canonical_values import has_floating, canonical
 from millstream.physical.events.timeline import Timeline
-from millstream.physical.kernels.looks import ascends, greatest, least
 from millstream.physical.kernels.net_changes import last_events, net_changes, tied_events
-from millstream.physical.one_form import has_floating, one_form
+from millstream.physical.kernels.scans import ascends, greatest, least
 from millstream.physical.operator import Operator, Pattern, PhysicalPlan
 from millstream.physical.state.keys import KeySpace
 from millstream.physical.state.slots import Slots
@@ -71,7 +71,7 @@ class NetChanges:
         ones that cancelled each other, either may be the one that stays."""
         if not self._has_floating:
             return columns
-        return Columns.of(map(one_form, columns))
+        return Columns.of(map(canonical, columns))
 
     def _make_room(self, capacity: int) -> None:
         self._rows.move(np.arange(self._rows.capacity), capacity)

@@ -25,8 +25,8 @@ import pyarrow as pa
 from millstream.model.arrays import of_int64
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch
-from millstream.physical.kernels.looks import ascends, greatest, least
 from millstream.physical.kernels.netting import net_elements
+from millstream.physical.kernels.scans import ascends, greatest, least
 from millstream.physical.state.keys import KeySpace
 
 __all__ = ["INFINITY", "netted"]

@@ -14,7 +14,7 @@ from numba import njit
 
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Ints
-from millstream.physical.kernels.looks import least
+from millstream.physical.kernels.scans import least
 
 
 class OpenStarts:

@@ -8,8 +8,8 @@ from millstream.model.arrays import larger, with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Ints, State
 from millstream.physical.events.open_starts import OpenStarts
-from millstream.physical.kernels.looks import greatest
 from millstream.physical.kernels.pieces import COUNT, FOLLOWING, SINCE, WIDTH, settle_levels
+from millstream.physical.kernels.scans import greatest
 
 
 class Pieces:

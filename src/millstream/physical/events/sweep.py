@@ -18,13 +18,13 @@ import numpy as np
 from millstream.model.arrays import larger
 from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch, Ints, State
-from millstream.physical.events.agenda import Agenda, Calendar, Queue
-from millstream.physical.kernels.looks import ascends, greatest, least
+from millstream.physical.events.agenda import Agenda, CalendarAgenda, Queue
+from millstream.physical.kernels.scans import ascends, greatest, least
 from millstream.physical.kernels.steps import instants, ordered_steps
 
 
 @dataclass(slots=True)
-class Steps:
+class KeySteps:
     """Due events, sorted by key and time; step j is the events from bounds[j] to bounds[j + 1]."""
 
     code: Ints
@@ -37,9 +37,9 @@ class Steps:
         return len(self.bounds) - 1
 
     @staticmethod
-    def none(words: int) -> Steps:
+    def none(words: int) -> KeySteps:
         nothing = np.empty(0, np.int64)
-        return Steps(nothing, nothing, nothing, [nothing] * words, np.zeros(1, np.int64))
+        return KeySteps(nothing, nothing, nothing, [nothing] * words, np.zeros(1, np.int64))
 
     @property
     def step_code(self) -> Ints:
@@ -81,11 +81,11 @@ class Sweep:
     else calendars. An event has `words` beside its time, its key and its weight."""
 
     def __init__(self, ordered: bool, words: int = 0) -> None:
-        form = Queue if ordered else Calendar
+        form = Queue if ordered else CalendarAgenda
         self._starts: Agenda = form(words + 2)
         self._ends: Agenda = form(words + 2)
         self._agendas = self._starts, self._ends
-        self._nothing = Steps.none(words)
+        self._nothing = KeySteps.none(words)
         self._scratch = np.zeros(64, np.int64)
         self._at_once = 0  # events that never had to wait
 
@@ -114,15 +114,15 @@ class Sweep:
             kept = [code[finite], -batch.weight[finite], *(word[finite] for word in words)]
             self._ends.add(batch.end[finite], kept)
 
-    def swept(self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int) -> Steps:
+    def swept(self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int) -> KeySteps:
         """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
         if keys == 1 and not len(self) and _is_over(batch):
             self._at_once += len(batch)
-            return Steps(code, batch.start, batch.weight, words, instants(batch.start))
+            return KeySteps(code, batch.start, batch.weight, words, instants(batch.start))
         self.add(code, batch, words)
         return self.due(batch.frontier, keys)
 
-    def due(self, frontier: int, keys: int) -> Steps:
+    def due(self, frontier: int, keys: int) -> KeySteps:
         """Take out the steps before the frontier; codes are below `keys`."""
         pieces = [taken for agenda in self._agendas if (taken := agenda.due(frontier)).shape[1]]
         if not pieces:
@@ -130,12 +130,12 @@ class Sweep:
         events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
         if len(pieces) == keys == 1:  # in order as they are
             time, code, delta, *words = events
-            return Steps(code, time, delta, words, instants(time))
+            return KeySteps(code, time, delta, words, instants(time))
         if len(self._scratch) < keys:
             self._scratch = np.zeros(larger(len(self._scratch), keys), np.int64)
         order, bounds = ordered_steps(events[1], events[0], self._scratch)
         time, code, delta, *words = events.take(order, axis=1)
-        return Steps(code, time, delta, words, bounds)
+        return KeySteps(code, time, delta, words, bounds)
 
     def live(self) -> Ints:
         """The codes of events that lie ahead."""

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
-from millstream.physical.events.agenda import Calendar
+from millstream.physical.events.agenda import CalendarAgenda
 from millstream.physical.kernels.timeline import in_order
 
 
 @dataclass(slots=True)
-class Steps:
+class TimeSteps:
     """Due events, sorted by time and key; step j is the events from bounds[j] to bounds[j + 1]."""
 
     code: Ints
@@ -142,14 +142,14 @@ class Timeline:
 
     def __init__(self, ordered: Sequence[bool], words: int = 0) -> None:
         self._words = words
-        self._agendas: list[list[EventQueue | Calendar]] = [
+        self._agendas: list[list[EventQueue | CalendarAgenda]] = [
             [EventQueue(1, words + 1), EventQueue(-1, words + 1)]
             if queue
-            else [Calendar(words + 2)]
+            else [CalendarAgenda(words + 2)]
             for queue in ordered
         ]
 
-    def _each(self) -> Iterator[EventQueue | Calendar]:
+    def _each(self) -> Iterator[EventQueue | CalendarAgenda]:
         return (agenda for agendas in self._agendas for agenda in agendas)
 
     def __len__(self) -> int:
@@ -177,7 +177,7 @@ class Timeline:
             kept = [code[finite], -batch.weight[finite], *(word[finite] for word in words)]
             ends.add(batch.end[finite], kept)
 
-    def due(self, frontier: int, floor: int = NEVER) -> Steps:
+    def due(self, frontier: int, floor: int = NEVER) -> TimeSteps:
         """Take out the steps before the frontier, in order of time and then of key. What happened
         before the floor counts as if it happened then."""
         taken = [
@@ -195,9 +195,11 @@ class Timeline:
         if floor > NEVER:
             np.maximum(events[0], floor, out=events[0])
         (time, code, delta, ports, *words), steps = in_order(events, bounds)
-        return Steps(code, time, delta, ports, words, steps)
+        return TimeSteps(code, time, delta, ports, words, steps)
 
-    def _pending(self, agendas: Sequence[EventQueue | Calendar], number: int) -> list[NDArray[Any]]:
+    def _pending(
+        self, agendas: Sequence[EventQueue | CalendarAgenda], number: int
+    ) -> list[NDArray[Any]]:
         """A word of events, in pieces: number 0 is the code."""
         place = 3 + number - 1 if number else 1
         pieces: list[NDArray[Any]] = []

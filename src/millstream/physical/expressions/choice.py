@@ -142,7 +142,7 @@ def _where(met: Mask, value: Mask | None, otherwise: Mask | None, condition: Mas
     return failed if condition is None else failed | condition
 
 
-class Coalesce(Node):
+class FirstNotNull(Node):
     """The first value that is not NULL."""
 
     def __init__(self, arguments: Sequence[Node], type: pa.DataType) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from millstream.logical import functions
 from millstream.logical.evaluate import Evaluator, UserFunction, evaluator, is_deterministic
+from millstream.logical.expression_facts import ExpressionFacts
 from millstream.logical.expressions import (
     AggregateCall,
     Call,
@@ -21,7 +22,6 @@ from millstream.logical.expressions import (
     walk,
 )
 from millstream.logical.functions import Signature
-from millstream.logical.known import Known
 from millstream.logical.plan import Schema
 from millstream.model.elements import Row
 from millstream.model.types import BOOLEAN, DOUBLE, STRING
@@ -32,7 +32,7 @@ from millstream.physical.expressions.by_distinct import (
     unrepresentable,
 )
 from millstream.physical.expressions.casts import cast_kernel
-from millstream.physical.expressions.choice import Case, Coalesce, Connective
+from millstream.physical.expressions.choice import Case, Connective, FirstNotNull
 from millstream.physical.expressions.drawn import Draws, drawing
 from millstream.physical.expressions.formulas import (
     MOST_PARTS,
@@ -57,7 +57,7 @@ from millstream.physical.expressions.nodes import (
     Failing,
     Frame,
     Node,
-    Shared,
+    SharedNode,
 )
 from millstream.physical.expressions.programs import Program
 from millstream.physical.expressions.user_functions import UserCall
@@ -172,7 +172,7 @@ class _Compiler:
         node = self._made(expression)
         computed = not isinstance(node, ColumnNode | Constant)
         if computed and self._occurrences[text] > 1 and is_deterministic(expression):
-            node = self._shared[text] = Shared(node)
+            node = self._shared[text] = SharedNode(node)
         return node
 
     def _made(self, expression: Expression) -> Node:
@@ -181,7 +181,7 @@ class _Compiler:
                 return ColumnNode(self._positions[key], type)
             case Literal(value=value, type=type):
                 return Constant(value, type)
-            case Cast() | Call() if Known(expression).is_constant:
+            case Cast() | Call() if ExpressionFacts(expression).is_constant:
                 return self._folded(expression)
             case Cast(operand=operand, type=target, attempt=attempt):
                 return self._cast(self.node(operand), target, attempt)
@@ -262,7 +262,7 @@ class _Compiler:
             case "coalesce":
                 nodes = [self.node(argument) for argument in arguments]
                 formula = coalesce_formula([node.formula for node in nodes])
-                return _direct(Coalesce(nodes, call.type), formula)
+                return _direct(FirstNotNull(nodes, call.type), formula)
             case "nvl2":
                 value, present, absent = arguments
                 absence = Call("is null", (value,), BOOLEAN)

@@ -55,7 +55,7 @@ DTYPES: dict[pa.DataType, np.dtype[Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Input:
+class InputColumn:
     """A column."""
 
     position: int
@@ -71,7 +71,7 @@ class Number:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class FormulaOperation:
     """An operation on formulas. `size` tells how far from 0 its results can be, if it is
     known how far the operands are; only that of integers matters."""
 
@@ -81,11 +81,11 @@ class Step:
     size: Callable[..., int] = lambda *sizes: 0
 
 
-Formula: TypeAlias = Input | Number | Step
+Formula: TypeAlias = InputColumn | Number | FormulaOperation
 
 
 def column_formula(position: int, type: pa.DataType) -> Formula | None:
-    return Input(position, type) if type in DTYPES else None
+    return InputColumn(position, type) if type in DTYPES else None
 
 
 def constant_formula(plain: object, type: pa.DataType) -> Formula | None:
@@ -113,11 +113,11 @@ def cast_formula(operand: Formula | None, target: pa.DataType) -> Formula | None
     if not (is_integral(operand.type) or is_floating(operand.type)):
         return None
     if target == BIGINT and operand.type == INT:
-        return Step(operations.widen, (operand,), target, _same_size)
+        return FormulaOperation(operations.widen, (operand,), target, _same_size)
     if target == DOUBLE and is_integral(operand.type):
-        return Step(operations.to_double, (operand,), target)
+        return FormulaOperation(operations.to_double, (operand,), target)
     if target == DOUBLE and operand.type == REAL:
-        return Step(operations.widen_floating, (operand,), target)
+        return FormulaOperation(operations.widen_floating, (operand,), target)
     return None
 
 
@@ -130,7 +130,7 @@ def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Fo
     for operand in others:
         if result is None or operand is None or _are_constant([result, operand]):
             return None
-        result = Step(operation, (result, operand), BOOLEAN)
+        result = FormulaOperation(operation, (result, operand), BOOLEAN)
     return result
 
 
@@ -143,7 +143,7 @@ def coalesce_formula(operands: Sequence[Formula | None]) -> Formula | None:
         if result is None or operand is None or isinstance(result, Number):
             return None
         assert operand.type == result.type
-        result = Step(operations.first_valid, (result, operand), result.type, max)
+        result = FormulaOperation(operations.first_valid, (result, operand), result.type, max)
     return result
 
 
@@ -159,7 +159,9 @@ def case_formula(
             return None
         assert value.type == result.type
         operands = condition, value, result
-        result = Step(operations.choice, operands, value.type, lambda _, a, b: max(a, b))
+        result = FormulaOperation(
+            operations.choice, operands, value.type, lambda _, a, b: max(a, b)
+        )
     return result
 
 
@@ -196,8 +198,8 @@ def _arithmetic(
         if stored is None or any(DTYPES[operand.type] != stored for operand in operands):
             return None
         if is_floating(type):
-            return Step(on_floating, operands, type)
-        return Step(on_integers, operands, type, size)
+            return FormulaOperation(on_floating, operands, type)
+        return FormulaOperation(on_integers, operands, type, size)
 
     return build
 
@@ -207,7 +209,7 @@ def _quotient(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | Non
     _, divisor = operands
     if not is_floating(type) or not isinstance(divisor, Number) or divisor.value == 0:
         return None
-    return Step(operations.divide_floating, operands, type)
+    return FormulaOperation(operations.divide_floating, operands, type)
 
 
 def _remainder(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
@@ -220,7 +222,9 @@ def _remainder(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | No
     if Fraction(inverse) < Fraction(1, size):
         inverse = math.nextafter(inverse, math.inf)
     more = _number(size, DOUBLE), _number(inverse, DOUBLE)
-    return Step(operations.remainder, (*operands, *more), type, lambda a, b, *_: min(a, b))
+    return FormulaOperation(
+        operations.remainder, (*operands, *more), type, lambda a, b, *_: min(a, b)
+    )
 
 
 # --- comparisons and logic --------------------------------------------------------------------
@@ -248,14 +252,14 @@ def _comparison(name: str) -> Builder:
         assert all(operand.type == compared for operand in operands)
         operation = of_floating if is_floating(compared) else of_integers
         operation = of_truths if compared == BOOLEAN else operation
-        step = Step(operation, operands[::-1] if swapped else operands, BOOLEAN)
+        step = FormulaOperation(operation, operands[::-1] if swapped else operands, BOOLEAN)
         return _negation(type, (step,)) if contrary else step
 
     return build
 
 
 def _negation(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
-    return Step(operations.negation, operands, BOOLEAN)
+    return FormulaOperation(operations.negation, operands, BOOLEAN)
 
 
 def _membership(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
@@ -268,7 +272,7 @@ def _membership(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | N
 
 
 def _absence(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
-    return Step(operations.is_null, operands, BOOLEAN)
+    return FormulaOperation(operations.is_null, operands, BOOLEAN)
 
 
 Builder: TypeAlias = Callable[[pa.DataType, tuple[Formula, ...]], Formula | None]
@@ -296,7 +300,7 @@ def parts(*formulas: Formula) -> list[Formula]:
     found: dict[Formula, None] = {}
 
     def visit(part: Formula) -> None:
-        if isinstance(part, Step) and part not in found:
+        if isinstance(part, FormulaOperation) and part not in found:
             for operand in part.operands:
                 visit(operand)
         found[part] = None
@@ -323,14 +327,14 @@ def _beyond(type: pa.DataType) -> int:
 def is_computable(formula: Formula) -> bool:
     """Whether there is any batch for which code can be made."""
     each = parts(formula)
-    columns = {part.position: 0 for part in each if isinstance(part, Input)}
+    columns = {part.position: 0 for part in each if isinstance(part, InputColumn)}
     return len(each) <= MOST_PARTS and _fits(formula, columns)
 
 
 def limits_of(formula: Formula) -> dict[int, int] | None:
     """How far from 0 the integers of the columns may be; no limit where there need not be one. None
     if constants alone are too large."""
-    columns = [part for part in parts(formula) if isinstance(part, Input)]
+    columns = [part for part in parts(formula) if isinstance(part, InputColumn)]
     largest = {c.position: _largest(c.type) for c in columns if DTYPES[c.type].kind == "i"}
     limits = dict(largest)
     while not _fits(formula, limits):
@@ -347,7 +351,7 @@ def _fits(formula: Formula, limits: dict[int, int]) -> bool:
     """Whether no result is beyond its type, if no column is beyond its limit."""
     sizes: dict[Formula, int] = {}
     for part in parts(formula):
-        if isinstance(part, Input):
+        if isinstance(part, InputColumn):
             sizes[part] = limits.get(part.position, 0)
         elif isinstance(part, Number):
             sizes[part] = abs(int(part.value)) if part.value.dtype.kind == "i" else 0

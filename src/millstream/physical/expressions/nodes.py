@@ -43,7 +43,7 @@ class Frame:
     def __init__(self, columns: Sequence[pa.Array], length: int) -> None:
         self.columns = columns
         self.length = length
-        self.known: dict[Shared, Vector] = {}  # what was evaluated for these rows
+        self.known: dict[SharedNode, Vector] = {}  # what was evaluated for these rows
         self.rows_of: tuple[Frame, npt.NDArray[np.int64]] | None = None  # where they were taken
 
     def rows(self, indices: npt.NDArray[np.int64]) -> Frame:
@@ -52,7 +52,7 @@ class Frame:
         frame.rows_of = self, indices
         return frame
 
-    def evaluated(self, node: Shared) -> Vector | None:
+    def evaluated(self, node: SharedNode) -> Vector | None:
         """What the node gave for these rows, or for a batch that they were taken from."""
         vector = self.known.get(node)
         if vector is None and self.rows_of is not None:
@@ -262,7 +262,7 @@ class AlwaysNull(Node):
         return Vector(pa.nulls(frame.length, self.type), failed)
 
 
-class Shared(Node):
+class SharedNode(Node):
     """A part that occurs more than once in an expression, evaluated once for the same rows."""
 
     def __init__(self, node: Node) -> None:

@@ -19,9 +19,9 @@ from millstream.model.types import BOOLEAN
 from millstream.physical.expressions.formulas import (
     DTYPES,
     Formula,
-    Input,
+    FormulaOperation,
+    InputColumn,
     Number,
-    Step,
     limits_of,
     parts,
 )
@@ -213,11 +213,11 @@ def _loop(formulas: Sequence[Formula], gives: Gives) -> tuple[Loop, list[int]]:
     constants += [(DTYPES[columns[position]].name, limit) for position, limit in limits.items()]
     order = {position: place for place, position in enumerate(columns)}
     places: dict[Formula, int] = {number: len(order) + i for i, number in enumerate(numbers)}
-    places |= {part: order[part.position] for part in each if isinstance(part, Input)}
+    places |= {part: order[part.position] for part in each if isinstance(part, InputColumn)}
     first_limit = len(order) + len(numbers)
     steps = []
     for part in each:
-        if isinstance(part, Step):
+        if isinstance(part, FormulaOperation):
             steps.append((part.operation, tuple(places[operand] for operand in part.operands)))
             places[part] = len(order) + len(constants) + len(steps) - 1
     loop = Loop(
@@ -233,7 +233,7 @@ def _loop(formulas: Sequence[Formula], gives: Gives) -> tuple[Loop, list[int]]:
 
 def _columns(formulas: Sequence[Formula]) -> dict[int, pa.DataType]:
     """The columns that formulas read, by position."""
-    return {part.position: part.type for part in parts(*formulas) if isinstance(part, Input)}
+    return {part.position: part.type for part in parts(*formulas) if isinstance(part, InputColumn)}
 
 
 def _common_limits(formulas: Sequence[Formula]) -> dict[int, int]:

@@ -55,7 +55,7 @@ def equality_classes(links: Sequence[Link]) -> tuple[EqualityClass, ...]:
 
 
 @dataclass(frozen=True)
-class Step:
+class JoinStep:
     """Bind input `port`: those that agree in `shared` classes with what is bound. Then the codes of
     the classes `added` are known too, and `conditions` can be tested."""
 
@@ -71,7 +71,7 @@ def steps_of(
     classes: Sequence[EqualityClass],
     conditions: Sequence[Expression],
     schemas: Sequence[Schema],
-) -> Iterator[Step]:
+) -> Iterator[JoinStep]:
     """The steps of an order. A condition is tested as soon as all that it reads is bound."""
     known: set[int] = set()
     bound: set[int] = set()
@@ -82,7 +82,7 @@ def steps_of(
         readable = {field.key for input in bound for field in schemas[input]}
         ready = [condition for condition in untested if _columns(condition) <= readable]
         untested = [condition for condition in untested if condition not in ready]
-        yield Step(
+        yield JoinStep(
             port,
             tuple(sorted(own & known)),
             tuple(sorted(own - known)),

@@ -40,7 +40,7 @@ FREE, FIRST, LAST, USED = 0, 1, 2, 3
 _FOR_EVER = 2**63 - 1
 
 
-class Pool(NamedTuple):
+class VersionPool(NamedTuple):
     """Versions by place; which one of each row holds now, and its key; the newest versions of each
     key, of those that hold and those that have ended. -1 where there is none.
 

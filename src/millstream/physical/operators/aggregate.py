@@ -29,7 +29,7 @@ from millstream.physical.accumulators import Answer
 from millstream.physical.accumulators.calls import Calls, empty_value
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State, ones
 from millstream.physical.events.open_starts import OpenStarts
-from millstream.physical.events.sweep import Exchanges, Steps, Sweep
+from millstream.physical.events.sweep import Exchanges, KeySteps, Sweep
 from millstream.physical.expressions.evaluation import Evaluation
 from millstream.physical.kernels.positions import positions
 from millstream.physical.kernels.rows_of_groups import ended_rows, rows_before, signed_rows
@@ -147,7 +147,7 @@ class AggregateOperator(Operator):
             return NEVER
         return min(self._context.beginning, INFINITY - 1)
 
-    def _begin(self, steps: Steps | Exchanges) -> Batch:
+    def _begin(self, steps: KeySteps | Exchanges) -> Batch:
         """Without keys there is a row over nothing, from before time begins until the first step;
         where that is at the beginning, the row is only for those who look back beyond it."""
         self._begun = True
@@ -211,14 +211,14 @@ class AggregateOperator(Operator):
 
     # --- the steps of the groups -----------------------------------------------------------------
 
-    def _step(self, steps: Steps | Exchanges) -> Batch:
+    def _step(self, steps: KeySteps | Exchanges) -> Batch:
         """The rows that change: each step's row against the one before it."""
         answers = self._calls.step(steps)
-        if isinstance(steps, Steps) and self._node.keys:
+        if isinstance(steps, KeySteps) and self._node.keys:
             return self._of_groups(steps, answers).up_to(self._reached)
         return self._of_the_only_group(steps, answers).up_to(self._reached)
 
-    def _of_groups(self, steps: Steps, answers: Sequence[Answer]) -> Batch:
+    def _of_groups(self, steps: KeySteps, answers: Sequence[Answer]) -> Batch:
         codes = steps.step_code
         counts = running_counts(steps.code, steps.delta, steps.bounds, self._counts)
         has_row = self._succeeds(counts > 0, codes, answers)
@@ -244,7 +244,7 @@ class AggregateOperator(Operator):
         values = Columns.gathered(columns, row)
         return Batch(self._key_rows.rows(group) + values, start, end, weight, self._frontier)
 
-    def _of_the_only_group(self, steps: Steps | Exchanges, answers: Sequence[Answer]) -> Batch:
+    def _of_the_only_group(self, steps: KeySteps | Exchanges, answers: Sequence[Answer]) -> Batch:
         """Without keys rows follow each other: row i is the one before step i."""
         length, times = len(steps), steps.step_time
         first = np.zeros(1, np.int64)

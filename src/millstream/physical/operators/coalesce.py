@@ -21,7 +21,7 @@ import pyarrow as pa
 from millstream.model.arrays import with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
-from millstream.physical.events.agenda import Calendar
+from millstream.physical.events.agenda import CalendarAgenda
 from millstream.physical.kernels.coalesce import extend_pieces, first_growing
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.state.keys import KeySpace
@@ -60,7 +60,7 @@ class CoalesceOperator(Operator):
         self._ordered = node.input.pattern is Pattern.WEAKEST
         self._waiting = Waiting()
         self._frontier = NEVER
-        self._agenda = Calendar(words=1)  # the ends of pieces, with their numbers
+        self._agenda = CalendarAgenda(words=1)  # the ends of pieces, with their numbers
         self._clear()
 
     def _clear(self) -> None:
@@ -163,7 +163,7 @@ class CoalesceOperator(Operator):
         return {"pieces": pieces.save()}
 
     def _restore_pieces(self, state: State) -> None:
-        self._agenda = Calendar(words=1)
+        self._agenda = CalendarAgenda(words=1)
         self._grown(Batch.restored(state["pieces"]))
 
     def save(self) -> State:

@@ -21,7 +21,7 @@ import numpy as np
 
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State, merged
-from millstream.physical.events.agenda import Calendar
+from millstream.physical.events.agenda import CalendarAgenda
 from millstream.physical.instants import plus
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.pieces import check_pieces
@@ -55,7 +55,7 @@ class Cut(PhysicalPlan):
 class CutOperator(Operator):
     def __init__(self, node: Cut) -> None:
         self._length = node.length
-        self._agenda = Calendar(words=3)  # starts of the next pieces; ends, weights and slots
+        self._agenda = CalendarAgenda(words=3)  # starts of the next pieces; ends, weights and slots
         self._slots = Slots()
         self._rows = RowStore(node.types)
         self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read

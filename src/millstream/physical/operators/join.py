@@ -27,8 +27,8 @@ from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.events.netting import netted
 from millstream.physical.expressions.evaluation import Condition, Evaluation
 from millstream.physical.joins.areas.area import Area, Probing
-from millstream.physical.joins.areas.calendar import Calendar, Closing
-from millstream.physical.joins.areas.ring import Ring
+from millstream.physical.joins.areas.calendar import CalendarArea, Closing
+from millstream.physical.joins.areas.ring import RingArea
 from millstream.physical.operator import (
     Context,
     Frontiers,
@@ -69,9 +69,9 @@ class AreaChoice:
     def open(self, input: PhysicalPlan) -> Area:
         pattern, types = input.pattern, input.types
         if pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not self.calendar:
-            return Ring(types, self.probing, self.lazy)
+            return RingArea(types, self.probing, self.lazy)
         closing = self.closing if pattern is Pattern.STRICT else None
-        return Calendar(types, self.probing, self.lazy, closing, self.partitions)
+        return CalendarArea(types, self.probing, self.lazy, closing, self.partitions)
 
 
 @dataclass(frozen=True)

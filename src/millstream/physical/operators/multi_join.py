@@ -34,8 +34,8 @@ from millstream.physical.joins.areas.area import Area
 from millstream.physical.joins.sides import Partial, Side, Tests
 from millstream.physical.joins.steps import (
     EqualityClass,
+    JoinStep,
     Link,
-    Step,
     equality_classes,
     new_first,
     steps_of,
@@ -97,7 +97,7 @@ class MultiJoin(PhysicalPlan):
     def classes(self) -> tuple[EqualityClass, ...]:
         return equality_classes(self.links)
 
-    def steps(self, port: int) -> tuple[Step, ...]:
+    def steps(self, port: int) -> tuple[JoinStep, ...]:
         """The way of the new elements of an input."""
         schemas = [source.schema for source in self.sources]
         return tuple(steps_of(self.orders[port], self.classes, self.conditions, schemas))
@@ -200,7 +200,7 @@ class MultiJoinOperator(Operator):
         self._scanned += len(side.kept)
         return side.bound(side.kept, side.kept.slots(), side.own)
 
-    def _extended(self, partial: Partial, step: Step, area: Area, test: Tests) -> Partial:
+    def _extended(self, partial: Partial, step: JoinStep, area: Area, test: Tests) -> Partial:
         """The partial results with one more input."""
         codes = self._codes(step.shared, partial, add=False)
         if step.shared or not len(area):
@@ -213,7 +213,9 @@ class MultiJoinOperator(Operator):
         found, slots = map(np.concatenate, zip(*kept, strict=True))
         return self._pairs(partial, step, area, found, slots)
 
-    def _pairs(self, partial: Partial, step: Step, area: Area, found: Ints, slots: Ints) -> Partial:
+    def _pairs(
+        self, partial: Partial, step: JoinStep, area: Area, found: Ints, slots: Ints
+    ) -> Partial:
         mine = partial.take(found)
         theirs = self._sides[step.port].bound(area, slots, step.added)
         return Partial(

@@ -32,7 +32,7 @@ from millstream.physical.operator import Context, Frontiers, Operator, Pattern, 
 from millstream.physical.state.multisets import Multisets
 
 
-class Function(Enum):
+class PointwiseFunction(Enum):
     """Of the counts of a row in the inputs."""
 
     IDENTITY = "identity"
@@ -44,12 +44,12 @@ class Function(Enum):
 
 
 _NUMBERS = {
-    Function.IDENTITY: levels.IDENTITY,
-    Function.DISTINCT: levels.DISTINCT,
-    Function.DIFFERENCE: levels.DIFFERENCE,
-    Function.STRICT_DIFFERENCE: levels.STRICT_DIFFERENCE,
-    Function.INTERSECTION: levels.INTERSECTION,
-    Function.MAX_UNION: levels.MAX_UNION,
+    PointwiseFunction.IDENTITY: levels.IDENTITY,
+    PointwiseFunction.DISTINCT: levels.DISTINCT,
+    PointwiseFunction.DIFFERENCE: levels.DIFFERENCE,
+    PointwiseFunction.STRICT_DIFFERENCE: levels.STRICT_DIFFERENCE,
+    PointwiseFunction.INTERSECTION: levels.INTERSECTION,
+    PointwiseFunction.MAX_UNION: levels.MAX_UNION,
 }
 
 
@@ -63,7 +63,7 @@ class Form(Enum):
 @dataclass(frozen=True)
 class Pointwise(PhysicalPlan):
     sources: tuple[PhysicalPlan, ...]
-    function: Function
+    function: PointwiseFunction
     columns: Schema
     form: Form = Form.SIGNED
     final: bool = False
@@ -84,7 +84,7 @@ class Pointwise(PhysicalPlan):
     @property
     def expires(self) -> bool:
         """Whether it does no more than turn intervals to signed elements."""
-        return self.function is Function.IDENTITY and self.form is Form.SIGNED
+        return self.function is PointwiseFunction.IDENTITY and self.form is Form.SIGNED
 
     @property
     def state(self) -> str:

@@ -17,7 +17,7 @@ from functools import cached_property
 from millstream.logical.plan import Lifetime, Schema
 from millstream.model.time import ALWAYS, INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State
-from millstream.physical.kernels.looks import least
+from millstream.physical.kernels.scans import least
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 

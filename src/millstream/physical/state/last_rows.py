@@ -15,9 +15,9 @@ import numpy as np
 
 from millstream.model.arrays import larger, of_int64, view
 from millstream.physical.batch import Batch, Columns, Ints, State, are_ones
-from millstream.physical.events.sweep import Exchanges, Steps
+from millstream.physical.events.sweep import Exchanges, KeySteps
 from millstream.physical.kernels.count_window import slide_window, slide_windows
-from millstream.physical.kernels.looks import climbs
+from millstream.physical.kernels.scans import climbs
 from millstream.physical.kernels.steps import instants_by_key, order_by_key
 from millstream.physical.ordering import one_by_one
 from millstream.physical.state.slots import Slots
@@ -33,7 +33,7 @@ class LastRows:
         self._rest: _Rest | None = None  # of the last batch, while no others wait
         self._width = words + 1  # the first word is the key
         self._queues: _Queues = (_QueueByKey if keyed else _OneQueue)(rows, self._width)
-        self._nothing = Steps.none(words)
+        self._nothing = KeySteps.none(words)
         self.touched = 0
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class LastRows:
 
     def swept(
         self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int
-    ) -> Steps | Exchanges:
+    ) -> KeySteps | Exchanges:
         """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
         going = self._in_turn(batch)
         if going:
@@ -176,7 +176,7 @@ class _Queues(ABC):
     def nbytes(self) -> int: ...
 
     @abstractmethod
-    def slide(self, parts: Sequence[_Part], keys: int) -> Steps | Exchanges:
+    def slide(self, parts: Sequence[_Part], keys: int) -> KeySteps | Exchanges:
         """Take in rows, one part after the other."""
 
     @abstractmethod
@@ -210,7 +210,7 @@ class _OneQueue(_Queues):
     def nbytes(self) -> int:
         return self._words.nbytes
 
-    def slide(self, parts: Sequence[_Part], keys: int) -> Steps | Exchanges:
+    def slide(self, parts: Sequence[_Part], keys: int) -> KeySteps | Exchanges:
         times = np.concatenate([_ROOM, *(part.times for part in parts)])
         count, held = len(times) - 1, self._count
         first = self._make_room(count)
@@ -226,7 +226,7 @@ class _OneQueue(_Queues):
             return Exchanges(times, list(came), list(self._words[:, first : end - held]))
         place, time, delta, bounds = slide_window(times[1:], first, held, self._rows)
         told = [row[place] for row in self._words]
-        return Steps(np.zeros(len(place), np.int64), time, delta, told, bounds)
+        return KeySteps(np.zeros(len(place), np.int64), time, delta, told, bounds)
 
     def _make_room(self, count: int) -> int:
         """Gives the place of the first row."""
@@ -276,7 +276,7 @@ class _QueueByKey(_Queues):
         own = self._words.nbytes + self._following.nbytes + 6 * self._arrived.nbytes
         return own + self._slots.nbytes
 
-    def slide(self, parts: Sequence[_Part], keys: int) -> Steps:
+    def slide(self, parts: Sequence[_Part], keys: int) -> KeySteps:
         times = np.concatenate([part.times for part in parts])
         self._make_room(len(times), keys)
         words = [np.concatenate(word) for word in zip(*(part.words for part in parts), strict=True)]
@@ -292,7 +292,7 @@ class _QueueByKey(_Queues):
         )  # fmt: skip
         code, *told = (row[slot] for row in self._words)
         self._slots.release(freed)
-        return Steps(code, time, delta, told, instants_by_key(code, time))
+        return KeySteps(code, time, delta, told, instants_by_key(code, time))
 
     def _make_room(self, count: int, keys: int) -> None:
         lacking = self._slots.lacking(count)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
-from millstream.physical.events.timeline import Steps, Timeline
+from millstream.physical.events.timeline import Timeline, TimeSteps
 from millstream.physical.kernels.levels import change_levels
 from millstream.physical.kernels.timeline import count_steps
 from millstream.physical.state.counted_rows import CountedRows
@@ -66,7 +66,7 @@ class Multisets:
         self._timeline.add(port, codes, batch)
         return codes
 
-    def due(self, frontier: int, floor: int = NEVER) -> tuple[Steps, Counts]:
+    def due(self, frontier: int, floor: int = NEVER) -> tuple[TimeSteps, Counts]:
         """The steps before the frontier in order of time, and the counts of their rows. What
         happened before the floor counts as if it happened then."""
         steps = self._timeline.due(frontier, floor)

@@ -22,7 +22,7 @@ from millstream.physical.kernels.versions import (
     FREE,
     USED,
     VERSION,
-    Pool,
+    VersionPool,
     drop_ended,
     link_versions,
     look_up,
@@ -43,7 +43,7 @@ class Versions:
         self._rows = Multisets(types, [ordered])
         self._looked_at = 0
         self._passed = NEVER  # all changes before it have been made
-        self._pool = Pool(
+        self._pool = VersionPool(
             versions=_free_places(0, 64, -1),
             holding=np.full(64, -1, np.int32),
             key_of=np.full(64, -1, np.int32),

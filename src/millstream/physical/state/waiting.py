@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from millstream.physical.batch import NEVER, Batch, Columns, State, merged
-from millstream.physical.kernels.looks import ascends
+from millstream.physical.kernels.scans import ascends
 
 _FEW = 1 << 10  # elements: batches of fewer are put together
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from millstream.logical.expression_facts import tells_equals_apart
 from millstream.logical.failing import evaluated, rows_can_fail
-from millstream.logical.known import tells_equals_apart
 from millstream.logical.plan import Distinct, Join, JoinKind, Map, Plan
 
 

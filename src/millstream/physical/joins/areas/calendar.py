@@ -31,7 +31,7 @@ from millstream.physical.kernels.calendar import (
     schedule,
     take_places,
 )
-from millstream.physical.kernels.looks import greatest, least
+from millstream.physical.kernels.scans import greatest, least
 from millstream.physical.state.keys import KeySpace
 
 
@@ -70,7 +70,7 @@ class Chains:
         self.newer = np.append(self.newer, more)
 
 
-class Calendar(Area):
+class CalendarArea(Area):
     def __init__(
         self,
         types: Sequence[pa.DataType],

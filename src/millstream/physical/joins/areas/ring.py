@@ -14,7 +14,6 @@ import pyarrow as pa
 from millstream.model.arrays import larger, with_room
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.joins.areas.area import Area, Probing, newest_renumbered
-from millstream.physical.kernels.looks import greatest
 from millstream.physical.kernels.ring import (
     WIDTH,
     append,
@@ -25,9 +24,10 @@ from millstream.physical.kernels.ring import (
     read_times,
     recode,
 )
+from millstream.physical.kernels.scans import greatest
 
 
-class Ring(Area):
+class RingArea(Area):
     def __init__(
         self, types: Sequence[pa.DataType], probing: Probing = Probing.HASH, lazy: int = 0
     ) -> None:

@@ -15,7 +15,7 @@ from millstream.optimizer.multi_way_search import Weights
 from millstream.optimizer.statistics import Statistics
 
 
-class Known:
+class PlanRates:
     """Rates and sizes of logical plans, a chronon and at an instant, by what is known of their
     streams."""
 

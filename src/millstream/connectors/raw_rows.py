@@ -21,7 +21,7 @@ PART_ROWS = 65_536  # at most so many rows are typed at once
 
 
 @dataclass(frozen=True)
-class Place:
+class RowLocation:
     """Where rows lie: what messages call it and a row in it, and the columns that have one value
     for all of them."""
 
@@ -38,7 +38,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Part:
+class RawRows:
     """Some rows: their columns, not yet of their types, the number of each row in its file, and why
     others between them cannot be read, by their numbers."""
 
@@ -47,7 +47,7 @@ class Part:
     bad: Mapping[int, str] = field(default_factory=dict)
 
 
-def checked(stream: Stream, part: Part, place: Place) -> Checked:
+def checked(stream: Stream, part: RawRows, place: RowLocation) -> Checked:
     """The rows in the declared types; what is wrong is told with its place."""
     table = part.table
     for name, value in place.constants.items():
@@ -64,7 +64,7 @@ def checked(stream: Stream, part: Part, place: Place) -> Checked:
     return Checked(records, rows)
 
 
-def left_out(stream: Stream, number: int, dropped: Dropped, place: Place) -> Checked:
+def left_out(stream: Stream, number: int, dropped: Dropped, place: RowLocation) -> Checked:
     """In place of a row that was too long to be read."""
     shown = brief(dropped.beginning.decode(errors="replace"))
     return Checked(nothing(stream), [BadRow(1, place.complaint(number, f"{shown}: {dropped.why}"))])
@@ -83,7 +83,7 @@ def check_text(stream: Stream, connector: str) -> None:
             )
 
 
-def read_text(fields: Sequence[Field], part: Part, units: TimeUnits) -> Part:
+def read_text(fields: Sequence[Field], part: RawRows, units: TimeUnits) -> RawRows:
     """Columns of bytes in their types; rows with a value that is not of its type are left out."""
     bad = dict(part.bad)
     columns = []
@@ -97,9 +97,9 @@ def read_text(fields: Sequence[Field], part: Part, units: TimeUnits) -> Part:
         columns.append(found.values)
     table = pa.table(columns, names=[column.name for column in fields])
     if len(bad) == len(part.bad):
-        return Part(table, part.lines, bad)
+        return RawRows(table, part.lines, bad)
     kept = ~np.isin(part.lines, list(bad))
-    return Part(table.filter(pa.array(kept)), part.lines[kept], bad)
+    return RawRows(table.filter(pa.array(kept)), part.lines[kept], bad)
 
 
 def _decoded(column: Field, raw: pa.Array, lines: Ints, bad: dict[int, str]) -> pa.Array:

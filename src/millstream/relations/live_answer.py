@@ -30,7 +30,7 @@ from millstream.runtime.answers import final_table, snapshot_table
 T = TypeVar("T")
 
 
-class Standing:
+class LiveAnswer:
     """`retain` is for how long before the frontier it is known what the answer was; without it,
     only what it is."""
 

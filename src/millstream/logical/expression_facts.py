@@ -23,11 +23,11 @@ from millstream.logical.expressions import (
     operands,
 )
 from millstream.logical.functions import EvaluationError, Function, cast_facts
-from millstream.logical.functions.facts import NOTHING, Facts
+from millstream.logical.functions.facts import NOTHING, FunctionFacts
 from millstream.logical.functions.ranges import Range, has_range, range_of_type
 
 
-class Known:
+class ExpressionFacts:
     """Facts about one expression; each is found when it is asked for."""
 
     def __init__(self, expression: Expression) -> None:
@@ -38,8 +38,8 @@ class Known:
         return self._expression.type
 
     @cached_property
-    def _operands(self) -> tuple[Known, ...]:
-        return tuple(map(Known, operands(self._expression)))
+    def _operands(self) -> tuple[ExpressionFacts, ...]:
+        return tuple(map(ExpressionFacts, operands(self._expression)))
 
     @cached_property
     def _function(self) -> Function | None:
@@ -47,7 +47,7 @@ class Known:
         return functions.lookup(call.function) if isinstance(call, Call) else None
 
     @property
-    def _facts(self) -> Facts:
+    def _facts(self) -> FunctionFacts:
         return NOTHING if self._function is None else self._function.facts
 
     @cached_property
@@ -133,14 +133,14 @@ class Known:
 
 def can_fail(expression: Expression) -> bool:
     """Whether some row may make its evaluation fail; False only where that is known."""
-    return Known(expression).can_fail
+    return ExpressionFacts(expression).can_fail
 
 
 def tells_equals_apart(expression: Expression) -> bool:
     """Whether it may differ for values that are equal, such as 0.0 and -0.0."""
-    return Known(expression).tells_equals_apart
+    return ExpressionFacts(expression).tells_equals_apart
 
 
 def constant(expression: Expression) -> object:
     """The value that an expression has for all rows; `...` if there is none, or if it fails."""
-    return Known(expression).value
+    return ExpressionFacts(expression).value

@@ -17,7 +17,7 @@ _IMPATIENCE = 0.05  # seconds between two calls to whoever still reads when all 
 _CALLS = 40  # after which it is left alone; it tidies up when it comes back
 
 
-class Persistent(ABC):
+class RetryingSource(ABC):
     """A source that is asked for the next change again and again. `every` is how many seconds lie
     between two changes, None where the table is not followed.
 

@@ -25,7 +25,7 @@ from millstream.physical.operator import Context
 
 
 @dataclass(frozen=True)
-class Work:
+class RemoteQuery:
     """A query as its tasks know it."""
 
     fragments: tuple[Fragment, ...]
@@ -44,11 +44,11 @@ class Work:
     @staticmethod
     def of(
         told: str, functions: Mapping[str, UserFunction], aggregates: Mapping[str, UserAggregate]
-    ) -> Work:
+    ) -> RemoteQuery:
         fragments, shards, places, seed, discards = _read(told)
-        return Work(fragments, shards, places, functions, aggregates, seed, discards)
+        return RemoteQuery(fragments, shards, places, functions, aggregates, seed, discards)
 
-    def __reduce__(self) -> tuple[Callable[..., Work], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., RemoteQuery], tuple[Any, ...]]:
         """Within a closure that Spark ships, too, the plan is data."""
         return _shipped, (self.told(), self.functions, self.aggregates)
 
@@ -140,5 +140,5 @@ def _read(told: str) -> tuple[tuple[Fragment, ...], int, int, int, bool]:
 
 def _shipped(
     told: str, functions: Mapping[str, UserFunction], aggregates: Mapping[str, UserAggregate]
-) -> Work:
-    return Work.of(told, functions, aggregates)
+) -> RemoteQuery:
+    return RemoteQuery.of(told, functions, aggregates)

@@ -15,7 +15,7 @@ from millstream.relations.tables import HeldTable
 from millstream.runtime.inbox import Inlet
 
 
-class OutsideTable(HeldTable):
+class ExternalTable(HeldTable):
     """What was last read of it holds until something else is read; `trouble` says why that is not
     possible at present."""
 

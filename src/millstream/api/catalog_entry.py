@@ -8,7 +8,7 @@ from millstream.model.frames import HasRows
 from millstream.model.modes import QueryState
 
 
-class Entered(HasRows):
+class CatalogEntry(HasRows):
     def __init__(self, entry: RegisteredQuery) -> None:
         self._entry = entry
 

@@ -11,7 +11,7 @@ from millstream.runtime.normal_form import normal_form
 _SMALL = 4096
 
 
-class Kept:
+class KeptAnswer:
     """What was given, as elements. `all` keeps everything; otherwise what ended before the horizon
     is dropped, each time as much again has come: the memory is twice what holds or lies ahead, and
     every element is copied about once."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 
-class Live(Iterator[Any]):
+class InterruptibleItems(Iterator[Any]):
     """Whoever waits for the next item is woken by `close`: what makes the items is handed an event
     to wait on, and ends when that is set."""
 

@@ -1,0 +1,43 @@
+"""Names mean one thing: a public class name is defined once in the package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import millstream
+from millstream.logical.plan import Plan
+from millstream.physical.operator import PhysicalPlan
+
+SOURCE = Path(millstream.__file__).parent
+
+
+def public_classes() -> dict[str, list[str]]:
+    """The modules that define each public class name at their top level."""
+    found = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(module)
+    return found
+
+
+def is_one_operator(name: str, modules: list[str]) -> bool:
+    """Whether two classes are the logical and the physical node of the same operator."""
+    if len(modules) != 2 or modules[0] != "logical.plan":
+        return False
+    logical, physical = (_class(module, name) for module in modules)
+    return issubclass(logical, Plan) and issubclass(physical, PhysicalPlan)
+
+
+def _class(module: str, name: str) -> type:
+    found = getattr(__import__(f"millstream.{module}", fromlist=[name]), name)
+    assert isinstance(found, type)
+    return found
+
+
+def test_a_public_class_name_is_defined_once() -> None:
+    twice = {name: modules for name, modules in public_classes().items() if len(modules) > 1}
+    assert {name: m for name, m in twice.items() if not is_one_operator(name, m)} == {}
