@@ -15,7 +15,7 @@ import pyarrow as pa
 from millstream.model.arrays import larger
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, State
-from millstream.physical.canonical_values import has_floating, canonical
+from millstream.physical.canonical_values import canonical, has_floating
 from millstream.physical.events.timeline import Timeline
 from millstream.physical.kernels.net_changes import last_events, net_changes, tied_events
 from millstream.physical.kernels.scans import ascends, greatest, least
