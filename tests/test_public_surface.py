@@ -136,5 +136,5 @@ def test_a_sink_of_the_user(session: ms.Session) -> None:
     given.clear()
     session.sql(TEXT).start("function").wait(30)
     assert given
-    with pytest.raises(ms.QueryError, match='sink "x" is opened by a function'):
+    with pytest.raises(ms.QueryError, match='sink "x" must be opened by a function'):
         session.sink("x", 5)  # type: ignore[arg-type]

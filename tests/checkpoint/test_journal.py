@@ -50,7 +50,7 @@ def test_a_file_that_is_gone() -> None:
         files = MemoryFiles()
         noted(files, 3)
         del files.content[name]
-        with pytest.raises(CheckpointError, match="a file of the checkpoint is gone"):
+        with pytest.raises(CheckpointError, match="a file of the checkpoint is missing"):
             Journal(files, "S").notes()
 
 
@@ -60,7 +60,7 @@ def test_notes_are_plain_values() -> None:
     with pytest.raises(CheckpointError) as raised:
         notes.add(0, {"file": object()})
     assert str(raised.value) == (
-        'error: what the source of stream "S" notes is not plain: object is not what records are '
-        "made of\n"
-        "help: let its notes be numbers, texts, bytes, and lists, tuples and dicts of these"
+        'error: the source of stream "S" keeps a note that is not plain: object is not what '
+        "records are made of\n"
+        "help: use numbers, strings, bytes, and lists, tuples and dicts of these"
     )

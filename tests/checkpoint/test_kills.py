@@ -90,7 +90,7 @@ def test_changed_function(tmp_path: Path) -> None:
 
     start(lambda x: x)
     start(lambda x: x)
-    with pytest.raises(ms.QueryError, match='the function "twice" has changed'):
+    with pytest.raises(ms.QueryError, match='function "twice" or something it uses has changed'):
         start(lambda x: x.fill_null(0))
 
 

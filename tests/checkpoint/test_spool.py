@@ -81,11 +81,11 @@ def test_slices_are_written_without_what_lies_beside_them() -> None:
 @pytest.mark.parametrize(
     ("harm", "received", "message"),
     [
-        (lambda content: content.pop("spool/S/00000000000000000002"), 0, "rows 2 to 2 are gone"),
-        (lambda content: content.pop("spool/S/00000000000000000000"), 0, "row 0 is gone"),
-        (lambda content: content.clear(), 4, "it ends at row 0, of which 4 were read"),
-        (lambda content: None, 1, "row 1 is gone"),
-        (lambda content: None, 5, "it ends at row 4, of which 5 were read"),
+        (lambda content: content.pop("spool/S/00000000000000000002"), 0, "rows 2 to 2 are missing"),
+        (lambda content: content.pop("spool/S/00000000000000000000"), 0, "row 0 is missing"),
+        (lambda content: content.clear(), 4, "it ends at row 0, but 4 rows were read"),
+        (lambda content: None, 1, "row 1 is missing"),
+        (lambda content: None, 5, "it ends at row 4, but 5 rows were read"),
         (
             lambda content: content.update({"spool/S/00000000000000000002": b"torn"}),
             0,

@@ -145,7 +145,7 @@ def test_a_checkpoint(folder: Path, capsys: Captured) -> None:
     for part in Path("state/query_1/state").iterdir():
         part.write_bytes(part.read_bytes()[:-1])
     assert run_command(["doctor", "--checkpoint", "state/query_1"]) == 1
-    assert "it is cut off" in capsys.readouterr().out
+    assert "it is truncated" in capsys.readouterr().out
     for path, problem in (("nowhere", "not a folder"), (str(folder), "not a checkpoint")):
         assert run_command(["doctor", "--checkpoint", path]) == 2
         assert problem in capsys.readouterr().err

@@ -323,7 +323,7 @@ def test_columns_that_cannot_be_told_apart(tmp_path: Path) -> None:
 def test_a_file_of_which_nothing_is_declared(tmp_path: Path) -> None:
     write(tmp_path / "t=1" / "a.csv", "x\n1\n")
     message = refusal(f"csv('{tmp_path}')", "t BIGINT")
-    assert "is in folders that have the values of all declared columns" in message
+    assert "lies in folders that give the values of all declared columns" in message
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
@@ -360,9 +360,9 @@ def test_a_started_query_tells_of_a_file_that_cannot_be_read(tmp_path: Path) -> 
         ("csv()", "needs \"path\"\nhelp: write csv(path => '…')"),
         ("csv('a', 'b')", "takes one value without a name"),
         ("csv('a', path => 'b')", 'is given "path" twice'),
-        ("json(5)", 'cannot use 5 for "path"\nhelp: write a text in quotes'),
+        ("json(5)", 'cannot use 5 for "path"\nhelp: write a quoted string'),
         ("csv('a', header => 1)", 'cannot use 1 for "header"\nhelp: write TRUE or FALSE'),
-        ("csv('a', delimiter => '--')", "takes one character as its delimiter"),
+        ("csv('a', delimiter => '--')", "needs a delimiter of one character"),
         ("json('a', poll => 'often')", "cannot use 'often' for \"poll\"\nhelp: write a duration"),
     ],
 )
@@ -373,8 +373,7 @@ def test_wrong_arguments(source: str, message: str) -> None:
 
 def test_columns_that_no_text_stands_for() -> None:
     assert refusal("csv('a')", "t BIGINT, x ARRAY<INT>") == (
-        'error: stream "Bid": connector "csv" cannot read column "x": it is ARRAY<INT>, which no '
-        "text stands for"
+        'error: stream "Bid": connector "csv" cannot read column "x": ARRAY<INT> has no text form'
     )
 
 
@@ -429,8 +428,8 @@ def test_files_that_are_not_what_they_were(tmp_path: Path, harm: Any) -> None:
     with pytest.raises(ms.QueryError) as error:
         query.start("noop", checkpoint=str(tmp_path / "checkpoint")).wait(SOON)
     assert str(error.value) == (
-        'error: query "query_1": stream "Bid" cannot be read: its files are not what they were '
-        f'before the restart: "{path}" is another or gone\n'
+        'error: query "query_1": stream "Bid" cannot be read: its files have changed since '
+        f'the last run: "{path}" has changed or is gone\n'
         "help: restore them, or start the query with a new checkpoint"
     )
 

@@ -127,7 +127,7 @@ def test_rows_by_the_clock() -> None:
         ("socket(port => 0)", "line STRING", 'connector "socket" cannot use 0 for "port"'),
         ("socket(port => 1)", "n BIGINT", 'connector "socket" gives lines: one STRING column'),
         ("socket(port => 1, format => 'xml')", "n STRING", "cannot use 'xml' for \"format\""),
-        ("socket(port => 1, format => 'csv')", "n ARRAY<INT>", "which no text stands for"),
+        ("socket(port => 1, format => 'csv')", "n ARRAY<INT>", "ARRAY<INT> has no text form"),
         ("rate(rows_per_second => 0)", "value BIGINT", 'cannot use 0 for "rows_per_second"'),
         ("rate(1)", "value INT", 'connector "rate" has no column "value" INT'),
     ],

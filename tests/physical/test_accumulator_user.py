@@ -154,7 +154,7 @@ def test_what_dump_may_not_give() -> None:
         saved_and_restored(replace(SUM, dump=lambda total: {total}, load=lambda told: told))
     assert str(raised.value) == (
         'error: aggregate "total": "dump" failed: set is not what records are made of\n'
-        "help: dump gives plain values: numbers, texts, bytes, NumPy and Arrow arrays, and "
+        "help: dump must return plain values: numbers, strings, bytes, NumPy and Arrow arrays, and "
         "lists, tuples and dicts of these"
     )
 

@@ -33,5 +33,5 @@ def test_too_many_pieces(query: str, rows: list[dict[str, int]], time: str) -> N
     session.stream("S", rows, time=time)
     with pytest.raises(ms.QueryError) as error:
         session.sql(query).run()
-    assert "elements in one batch; 20,000,000 are possible" in str(error.value)
+    assert "elements in one batch; the maximum is 20,000,000" in str(error.value)
     assert "write a coarser GRANULARITY(d) or EMIT EVERY d" in str(error.value)

@@ -72,7 +72,7 @@ def test_message() -> None:
         stream_columns(schema, "S")
     assert str(error.value).splitlines() == [
         'error: stream "S", column "m": Spark\'s type "map<string,bigint>" has no counterpart here',
-        "help: use map_entries to make an array of structs of it, or leave the column out",
+        "help: convert it to an array of structs with map_entries, or leave the column out",
     ]
 
 

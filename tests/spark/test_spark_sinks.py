@@ -85,9 +85,11 @@ def test_a_table(spark: Any, tmp_path: Path) -> None:
         session_of().sql(SQL).start(sink, checkpoint=str(tmp_path / "checkpoint")).wait()
         assert rows_of(spark.table("answers")) == expected()
     assert dict(spark.table("answers").dtypes)["valid_from"] == "timestamp"
-    with pytest.raises(ms.QueryError, match="has answers that an earlier run"):
+    with pytest.raises(ms.QueryError, match="has answers written by an earlier run"):
         session_of().sql(SQL).start(sink)
-    with pytest.raises(ms.QueryError, match='table "answers" exists and was not made by this sink'):
+    with pytest.raises(
+        ms.QueryError, match='table "answers" exists and was not created by this sink'
+    ):
         session_of().sql(SQL).start(ms.sink("table", "answers", str(tmp_path / "other")))
     assert not (tmp_path / "other").exists()
     spark.sql("DROP TABLE answers")

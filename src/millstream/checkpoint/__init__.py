@@ -1,1 +1,1 @@
-"""What survives a crash: the state of a query and how far it has come, in one folder."""
+"""Checkpoints: the state and the progress of a query, in a folder that survives a crash."""

@@ -1,6 +1,6 @@
-"""The file operations of a checkpoint, all of them: what they promise is what recovery relies on.
+"""All file operations of a checkpoint. Recovery relies on their guarantees.
 
-Names are paths below the checkpoint's folder, with "/" between their parts.
+Names are paths relative to the checkpoint's folder, separated by "/".
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ _DRAFT = ".draft"
 
 class Files(Protocol):
     def write(self, name: str, parts: Sequence[bytes]) -> None:
-        """Make a file that nobody knows of yet; it is there to stay when this returns."""
+        """Create a file that nothing refers to yet; it is durable when this returns."""
 
     def publish(self, name: str, data: bytes) -> None:
-        """Make a file whole or not at all; FileExistsError if there is one."""
+        """Create a file atomically; FileExistsError if it exists."""
 
     def replace(self, name: str, data: bytes) -> None:
-        """As `publish`, whether there is one or not."""
+        """As `publish`, but replaces an existing file."""
 
     def read(self, name: str, offset: int = 0, length: int = -1) -> bytes:
-        """Fewer bytes than asked for where the file ends."""
+        """Returns fewer bytes at the end of the file."""
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder, with it, in order."""
+        """The sorted names of the files in a folder, including the folder."""
 
     def remove(self, name: str) -> None:
-        """If it is there."""
+        """Remove the file if it exists."""
 
     def tidy(self) -> None:
-        """Remove what crashes have left of files that were to be made. Nobody may be making any."""
+        """Remove drafts that crashes left behind. Must not run while files are written."""
 
 
 class LocalFiles:
     """A folder of a file system with atomic rename: local, NFS, HDFS mounts. Without `durable`
-    nothing is forced to the disk: for queries whose checkpoint dies with them. New files and
-    folders are private to their owner; with `shared` they follow the umask."""
+    nothing is synced to disk, for queries whose checkpoint ends with them. New files and folders
+    are private to their owner; with `shared` they follow the umask."""
 
     def __init__(self, root: str | Path, durable: bool = True, shared: bool = False) -> None:
         self.root = Path(root)
@@ -64,7 +64,7 @@ class LocalFiles:
         with self._writing():
             path, draft = self._path(name), self._draft(name, data)
             try:
-                os.link(draft, path)  # unlike a rename it fails if somebody was there first
+                os.link(draft, path)  # unlike a rename, fails if the file exists
             finally:
                 draft.unlink()
             self._sync_folder(path.parent)
@@ -97,7 +97,7 @@ class LocalFiles:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """What the disk says, in words: to try again would not help."""
+        """Translate disk errors, which a retry would not fix."""
         try:
             yield
         except FileExistsError:
@@ -105,7 +105,7 @@ class LocalFiles:
         except OSError as error:
             raise CheckpointError(
                 f'the checkpoint "{self.root}" cannot be written: {error.strerror}',
-                help="when that is mended, start the query again: it goes on from its last batch",
+                help="fix that and start the query again; it resumes from its last batch",
             ) from error
 
     def _path(self, name: str) -> Path:
@@ -131,7 +131,7 @@ class LocalFiles:
                 self._sync(file)
         except OSError as error:
             if error.errno != errno.EEXIST:
-                path.unlink(missing_ok=True)  # half a file takes room that others need
+                path.unlink(missing_ok=True)  # free the space of the partial file
             raise
 
     def _sync(self, file: IO[bytes]) -> None:
@@ -145,7 +145,7 @@ class LocalFiles:
 
 
 def sync_folder(folder: Path) -> None:
-    """The names of its files are there to stay when this returns."""
+    """Make the names of its files durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -154,7 +154,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class Lock:
-    """At most one process has a checkpoint; the lock goes with the process."""
+    """At most one process has a checkpoint open; the lock ends with the process."""
 
     def __init__(self, root: str | Path) -> None:
         private_folder(Path(root), "the checkpoint")
@@ -173,7 +173,7 @@ class Lock:
                 raise
             raise CheckpointError(
                 f'the checkpoint "{root}" is in use by another query',
-                help="stop that one first, or give this one a checkpoint of its own",
+                help="stop that query first, or give this one its own checkpoint",
             ) from None
 
     def release(self) -> None:

@@ -1,11 +1,11 @@
-"""What identifies a function of the user's across restarts: its code and all that the code uses.
+"""Identifies a user function across restarts by its code and everything the code uses.
 
-A digest is the same in every process and for every hash seed as long as the function does the
-same: sets are sorted, mappings go by their keys, and no address or `repr` of an object enters it.
-It covers the bytecode with its nested code, defaults, what the code closes over, the globals that
-it names, the function and arguments of a `functools.partial`, and the class and state of a callable
-object. Functions of libraries are identified by their qualified name and the library's version:
-their code may differ from machine to machine.
+A digest is the same in every process and for every hash seed as long as the function does the same:
+sets and mappings are sorted, and no address or `repr` of an object is included. It covers the
+bytecode with its nested code, defaults, closures, the globals that it names, the function and
+arguments of a `functools.partial`, and the class and state of a callable object. Functions of
+libraries are identified by their qualified name and the library's version: their code may differ
+from machine to machine.
 
 >>> import functools
 >>> fingerprint(functools.partial(pow, 2)) == fingerprint(functools.partial(pow, 2))
@@ -40,12 +40,12 @@ def fingerprint(value: object) -> str:
 
 
 class _Parts:
-    """Describes a value as texts. What is being described already is named by its number, so that
-    functions that call each other come to an end."""
+    """Describes a value as strings. A value that is already being described is named by its number,
+    so that mutually recursive functions terminate."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
-        self._kept: list[object] = []  # so that no id is used twice
+        self._kept: list[object] = []  # keeps ids unique
 
     def of(self, value: Any) -> Iterator[str]:
         if value is None or isinstance(value, bool | int | float | complex | str | bytes):
@@ -105,7 +105,7 @@ class _Parts:
                 yield from self._global(known[name], function.__code__)
 
     def _global(self, value: Any, code: CodeType) -> Iterator[str]:
-        """Of a module of the user's, what the code names in it."""
+        """For a user's module, the parts of it that the code names."""
         if not isinstance(value, ModuleType) or _of_library(value):
             yield from self.of(value)
             return
@@ -121,7 +121,7 @@ class _Parts:
             yield "empty"
 
     def _code(self, code: CodeType, doc: str | None = None) -> Iterator[str]:
-        """Neither where the code stands nor its docstring nor the names of variables matter."""
+        """Ignores the location of the code, its docstring and the names of variables."""
         yield code.co_code.hex()
         yield code.co_exceptiontable.hex()
         yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
@@ -142,13 +142,13 @@ class _Parts:
                 yield from self.of(member)
 
     def _instance(self, value: Any) -> Iterator[str]:
-        """Its class, and its state where that can be told; else its class alone, as for locks,
-        connections and models of libraries."""
+        """Its class, and its state where that is known; otherwise only its class, as for locks,
+        connections and library models."""
         yield "instance"
         yield from self.of(type(value))
         if not _of_library(type(value)):
             yield from self.of(_state(value))
-        elif hasattr(value, "dtype") and hasattr(value, "tobytes"):  # arrays of NumPy
+        elif hasattr(value, "dtype") and hasattr(value, "tobytes"):  # NumPy arrays
             yield f"{value.dtype} {getattr(value, 'shape', '')}"
             yield hashlib.sha256(value.tobytes()).hexdigest()
         elif _prints_its_value(value):
@@ -196,7 +196,7 @@ def _of_library(value: Any) -> bool:
 
 
 def _qualified(value: Any) -> str:
-    """A name of a library and its version; the standard library has the version of Python."""
+    """The qualified name and the library's version; the standard library has Python's version."""
     is_module = isinstance(value, ModuleType)
     module = str(value.__name__ if is_module else getattr(value, "__module__", None) or "")
     name = "" if is_module else getattr(value, "__qualname__", None) or value.__name__
@@ -209,5 +209,5 @@ def _qualified(value: Any) -> str:
 
 
 def _prints_its_value(value: Any) -> bool:
-    """Whether `repr` tells the value, as for dates, decimals and Arrow types, and no address."""
+    """Whether `repr` shows the value, as for dates, decimals and Arrow types, and no address."""
     return " at 0x" not in repr(value)

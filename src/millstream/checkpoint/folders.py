@@ -1,9 +1,8 @@
-"""Private folders: a checkpoint holds rows of the user's, and decides what the query answers next.
+"""Private folders: a checkpoint holds the user's rows and determines the query's next answers.
 
-Nothing in it is run: plans, states and rows are data.
-New folders have mode 0700 and new files 0600. An existing folder keeps its mode. It must belong to
-the user or to root, and must not be writable by every user, because someone else could otherwise
-have changed it.
+Nothing in it is executed: plans, states and rows are data. New folders have mode 0700 and new files
+0600. An existing folder keeps its mode. It must belong to the user or to root, and must not be
+writable by every user, because someone else could otherwise have changed it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a checkpoint belongs to: a query over streams of certain columns, with certain functions.
+"""The identity of a checkpoint: its query, the columns of its streams and its functions.
 
-State made by one query means nothing to another, so whatever has changed is told before anything is
-read.
+One query cannot use the state of another, so any difference is reported before anything is read.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _REMEDY = "use the version that wrote it, or start the query with a new checkpoi
 
 @dataclass(frozen=True)
 class Identity:
-    """Each part as text, so that messages can say which one has changed."""
+    """Each part as text, so that messages can name the one that has changed."""
 
     query: str
     streams: Mapping[str, str]
@@ -55,8 +54,8 @@ def identity(
 
 
 def _essence(data: Any) -> Any:
-    """Of a plan as data, what makes the query: no secrets, and of sources only their names, since
-    their columns are told apart."""
+    """The identifying parts of a plan as data: no secrets, and only the names of sources, since
+    their columns are kept separately."""
     match data:
         case {"is": "source"}:
             return {name: data[name] for name in ("is", "stream", "alias", "arrival")}
@@ -84,13 +83,15 @@ def _called(plan: Plan) -> set[str]:
 
 
 def _digest(function: UserFunction | UserAggregate) -> str:
-    """Of the code and all that it uses: a function is another one when it may do something else."""
+    """A digest of the code and everything it uses: it changes whenever the function may behave
+    differently."""
     return fingerprint(tuple(vars(function).values()))
 
 
 def claim(files: Files, own: Identity, plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Make a new checkpoint that of this query, or check that it is; gives the physical plan that
-    it began with, as data, which goes on whatever would be chosen today."""
+    """Assign a new checkpoint to this query, or check that it belongs to it. Returns the physical
+    plan that the checkpoint was started with, as data; the query keeps that plan even if another
+    would be chosen today."""
     files.tidy()
     if files.names("manifests") or _exists(files, _NAME):
         _check(_json(files, _NAME), own)
@@ -103,7 +104,7 @@ def claim(files: Files, own: Identity, plan: Mapping[str, Any]) -> Mapping[str, 
 
 @contextmanager
 def restoring(files: Files, what: str) -> Iterator[None]:
-    """While something is taken over from a checkpoint: what does not fit is told in words."""
+    """Translate errors raised while restoring part of a checkpoint."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
@@ -112,7 +113,7 @@ def restoring(files: Files, what: str) -> Iterator[None]:
 
 
 def unreadable(files: Files, why: str) -> CheckpointError:
-    """What to raise where a checkpoint of this format has something that is not known here."""
+    """The error for a checkpoint of this format with content that is not known here."""
     version = _json(files, _NAME)["version"]
     return CheckpointError(
         f"{why}; it was written by version {version}, this is version {RELEASE}",
@@ -121,7 +122,7 @@ def unreadable(files: Files, why: str) -> CheckpointError:
 
 
 def token(files: Files) -> str:
-    """Tells a checkpoint from all others; drawn when it is first asked for."""
+    """A unique token of a checkpoint, drawn on first use."""
     if not _exists(files, _TOKEN):
         files.publish(_TOKEN, sealed(secrets.token_hex(8).encode()))
     return unsealed(_TOKEN, files.read(_TOKEN)).decode()
@@ -145,7 +146,7 @@ def _read(files: Files, name: str) -> bytes:
         return files.read(name)
     except FileNotFoundError:
         raise CheckpointError(
-            f'the file "{name}" of the checkpoint is gone',
+            f'the file "{name}" of the checkpoint is missing',
             help="restore the checkpoint's folder, or start the query with a new one",
         ) from None
 
@@ -160,7 +161,7 @@ def _check(told: Mapping[str, Any], own: Identity) -> None:
     if changed:
         raise CheckpointError(
             f"the checkpoint belongs to another query: {'; '.join(changed)}",
-            help="start what it belongs to, or give this query a checkpoint of its own",
+            help="start that query, or give this one its own checkpoint",
         )
 
 
@@ -171,6 +172,6 @@ def _changes(told: Mapping[str, Any], own: Identity) -> Iterable[str]:
             yield f'stream "{name}" was {before or "not read"} and is {now or "not read"}'
     for name in sorted({*told["functions"]} | {*own.functions}):
         if told["functions"].get(name) != own.functions.get(name):
-            yield f'the function "{name}" has changed, or something that it uses'
+            yield f'the function "{name}" or something it uses has changed'
     if told["query"] != own.query:
         yield "its plan has changed"

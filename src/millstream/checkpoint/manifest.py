@@ -1,4 +1,4 @@
-"""The manifest of a batch: all that is needed to go on after it. Writing it is the commit."""
+"""The manifest of a batch: everything needed to resume after it. Writing it is the commit."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FOLDER = "manifests"
 
 @dataclass(frozen=True)
 class ShardState:
-    """Where the state of a shard lies: as it once was, and what it took in since then."""
+    """Where the state of a shard is stored: a snapshot, and the log of its inputs since then."""
 
     snapshot: Ref | None = None
     logs: tuple[Ref, ...] = ()
 
     @property
     def version(self) -> Ref | None:
-        """The record that was written last; it is as good as the state."""
+        """The record written last, which identifies the state."""
         return self.logs[-1] if self.logs else self.snapshot
 
     @property
@@ -50,9 +50,9 @@ class ShardState:
 
 @dataclass(frozen=True)
 class Manifest:
-    """After batch `batch`: when time began and how far the answer has come, the state of each shard
-    by fragment and number, what the driver keeps, and the answers of the batch, until they are
-    published."""
+    """The state after batch `batch`: the start of time and the progress of the answer, the state of
+    each shard by fragment and number, the driver's state, and the answers of the batch until they
+    are published."""
 
     batch: int
     beginning: int = INFINITY
@@ -104,14 +104,14 @@ def read_manifest(files: Files, name: str) -> Manifest:
 
 
 def last_manifest(files: Files) -> Manifest | None:
-    """The newest one. If it is damaged nothing tells what followed from its batch, so that is an
-    error: an older one must not stand in for it."""
+    """The newest manifest. If it is damaged, the effects of its batch are not known, so that is an
+    error: an older manifest must not replace it."""
     names = files.names(FOLDER)
     return read_manifest(files, names[-1]) if names else None
 
 
 def collect_garbage(files: Files, kept: list[Manifest], folders: tuple[str, ...]) -> None:
-    """Remove what no manifest that is kept needs, up to the batch of the newest."""
+    """Remove the files that no kept manifest needs, up to the batch of the newest."""
     newest = max(manifest.batch for manifest in kept)
     needed = {ref.name for manifest in kept for ref in manifest.refs()}
     needed |= {_name(manifest.batch) for manifest in kept}
@@ -122,5 +122,5 @@ def collect_garbage(files: Files, kept: list[Manifest], folders: tuple[str, ...]
 
 
 def batch_of(name: str) -> int:
-    """The batch that a file was written in: its name begins with that."""
+    """The batch in which a file was written; its name begins with it."""
     return int(name.rpartition("/")[2].partition("-")[0])

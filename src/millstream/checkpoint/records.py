@@ -1,4 +1,4 @@
-"""Records in files, found by reference and checked when they are read."""
+"""Records in files, addressed by reference and verified on reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.model.codec import RecordError, packed, unpacked
 
 @dataclass(frozen=True)
 class Ref:
-    """Some bytes of a file, and their checksum."""
+    """A range of bytes in a file, and its checksum."""
 
     name: str
     offset: int
@@ -30,9 +30,9 @@ class Ref:
         try:
             data = files.read(self.name, self.offset, self.length)
         except FileNotFoundError:
-            raise damaged(self.name, "it is gone") from None
+            raise damaged(self.name, "it is missing") from None
         if len(data) != self.length:
-            raise damaged(self.name, "it is cut off")
+            raise damaged(self.name, "it is truncated")
         if zlib.crc32(data) != self.checksum:
             raise damaged(self.name, "its checksum is wrong")
         return data
@@ -40,7 +40,7 @@ class Ref:
 
 @dataclass
 class Writer:
-    """Records that become one file. It is not there before `close`."""
+    """Collects records for one file, which `close` creates."""
 
     files: Files
     name: str
@@ -59,17 +59,17 @@ class Writer:
 
 
 def sealed_record(value: object) -> bytes:
-    """A record that tells whether it is whole."""
+    """A record with a checksum."""
     return sealed(packed(value))
 
 
 def read_record(name: str, data: bytes) -> Any:
-    """What a sealed record of a file says."""
+    """The value of a sealed record."""
     return record_of(name, unsealed(name, data))
 
 
 def record_of(name: str, data: bytes) -> Any:
-    """What a record of a file says; its checksum has been looked at."""
+    """The value of a record whose checksum is verified already."""
     try:
         return unpacked(data)
     except RecordError as error:
@@ -77,7 +77,7 @@ def record_of(name: str, data: bytes) -> Any:
 
 
 def sealed(data: bytes) -> bytes:
-    """Data that tells whether it is whole."""
+    """Data with a checksum."""
     return b"%08x\n" % zlib.crc32(data) + data
 
 

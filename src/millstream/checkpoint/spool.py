@@ -1,8 +1,8 @@
-"""What a stream has given that cannot give it again, in the checkpoint of a query that reads it.
+"""Rows of a stream that cannot replay them, in the checkpoint of the query that reads it.
 
-Rows are written here before the query sees them. After a crash those that no manifest covers come
-from here; what a manifest covers is removed. Each entry is one file, named by the number of its
-first row, so that nothing can be missing between two of them unseen.
+Rows are written here before the query sees them. After a crash, rows that no manifest covers are
+read from here; rows that a manifest covers are removed. Each entry is one file, named by the number
+of its first row, so that gaps are detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER = "spool"
 
 @dataclass(frozen=True)
 class _Entry:
-    """A file, and the rows that it has."""
+    """A file and its number of rows."""
 
     name: str
     first: int
@@ -29,8 +29,8 @@ class _Entry:
 
 
 class Spool:
-    """The rows of one stream, from the oldest that is still needed. Rows are numbered from 0, those
-    that cannot be read with the others."""
+    """The rows of one stream, from the oldest still needed. Rows are numbered from 0, including bad
+    rows."""
 
     def __init__(self, files: Files, stream: str) -> None:
         self._files = files
@@ -39,13 +39,13 @@ class Spool:
         self._changing = threading.Lock()
 
     def load(self, received: int) -> list[Checked]:
-        """What was written and not received: once, before anything is added."""
+        """The rows written but not received. Called once, before anything is added."""
         unread = []
         end = None
         for name in self._files.names(self._folder):
             first, rows = _first(name), self._entry(name)
             if end is not None and first != end:
-                raise self._damaged(f"rows {end} to {first - 1} are gone")
+                raise self._damaged(f"rows {end} to {first - 1} are missing")
             end = first + len(rows)
             self._entries.append(_Entry(name, first, end))
             if first >= received:
@@ -54,7 +54,7 @@ class Spool:
         return unread
 
     def all(self) -> list[tuple[int, Checked]]:
-        """All that was written and not forgotten, each entry with the number of its first row."""
+        """All entries still kept, each with the number of its first row."""
         return [(_first(name), self._entry(name)) for name in self._files.names(self._folder)]
 
     def _entry(self, name: str) -> Checked:
@@ -68,11 +68,11 @@ class Spool:
             return len(self._entries), rows
 
     def _check(self, received: int, end: int) -> None:
-        """What was received has been written, in whole entries."""
+        """Check that the received rows were written, in complete entries."""
         if received > end:
-            raise self._damaged(f"it ends at row {end}, of which {received} were read")
+            raise self._damaged(f"it ends at row {end}, but {received} rows were read")
         if received not in {end, *(entry.first for entry in self._entries)}:
-            raise self._damaged(f"row {received} is gone")
+            raise self._damaged(f"row {received} is missing")
 
     def _damaged(self, why: str) -> CheckpointError:
         return CheckpointError(
@@ -81,7 +81,7 @@ class Spool:
         )
 
     def add(self, rows: Checked) -> None:
-        """They are there to stay when this returns. Callers take turns."""
+        """The rows are durable when this returns. Not thread-safe."""
         if not len(rows):
             return
         first = self._entries[-1].end if self._entries else 0
@@ -91,7 +91,7 @@ class Spool:
             self._entries.append(entry)
 
     def forget(self, received: int) -> None:
-        """Remove what is not needed any more. The last entry stays: it tells how far all went."""
+        """Remove entries that are no longer needed. The last entry stays: it marks the end."""
         while True:
             with self._changing:
                 if len(self._entries) < 2 or self._entries[0].end > received:
@@ -105,7 +105,7 @@ def _first(name: str) -> int:
 
 
 def sealed_rows(rows: Checked) -> bytes:
-    """A file of rows, and of those that cannot be read."""
+    """A file of rows, including bad rows."""
     bad = [(row.number, row.message, row.help) for row in rows.bad]
     return sealed_record({"rows": rows.records.save(), "bad": bad})
 

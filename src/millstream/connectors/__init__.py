@@ -1,1 +1,1 @@
-"""Sources, tables of other systems and sinks: what they promise, their names, and each of them."""
+"""Sources, external tables and sinks: their contracts, their registry and their implementations."""

@@ -1,6 +1,6 @@
-"""What `SOURCE name(value, option => value, …)` says, read with care.
+"""Reads and checks the arguments of `SOURCE name(value, option => value, …)`.
 
-Whatever is wrong is told with the names of the stream and the connector, before anything is opened.
+Errors name the stream and the connector and are raised before anything is opened.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from millstream.model.time import TIMESTAMP_TIME
 
 
 class Arguments:
-    """The arguments of a stream's connector, by the names that it knows; the first of them may be
-    given by position. NULL is as if it had not been written."""
+    """The arguments of a stream's connector by name; the first may be given by position. NULL
+    counts as not given."""
 
     def __init__(self, stream: Stream, names: Sequence[str]) -> None:
         assert stream.connector is not None
@@ -47,11 +47,11 @@ class Arguments:
         if value is None:
             raise self.error(f'needs "{name}"', f"write {self._connector}({name} => '…')")
         if not isinstance(value, str):
-            raise self._wrong(name, "write a text in quotes")
+            raise self._wrong(name, "write a quoted string")
         return value
 
     def one_of(self, name: str, choices: Sequence[str]) -> str:
-        """One of some words; the first unless said otherwise."""
+        """One of `choices`; the first is the default."""
         value = self.text(name, choices[0])
         if value.lower() not in choices:
             raise self._wrong(name, one_of(value, choices, "choice") or "")

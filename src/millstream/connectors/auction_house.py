@@ -1,7 +1,7 @@
-"""One made-up history of an auction house, drawn from a seed: the numbers behind `nexmark`.
+"""A random history of an auction house, drawn from a seed: the numbers behind `nexmark`.
 
-People, auctions and bids are numbered from 0; each property of theirs is one array. Every array
-has random numbers of its own, so none depends on which others were asked for.
+People, auctions and bids are numbered from 0; each property is one array. Every array draws its own
+random numbers, so it does not depend on which others were computed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-FOUNDERS = 20  # one person in so many is there from the start, and never less than two
-SPELL = 100  # the instants of a busy or calm spell
-LONGEST_PART = 4  # a short history has short auctions: no longer than this part of it
+FOUNDERS = 20  # one person in 20 is there from the start, and at least two people
+SPELL = 100  # instants in a busy or calm spell
+LONGEST_PART = 4  # an auction lasts at most a quarter of the history
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,24 @@ class AuctionHouse:
     longest: int  # every auction is shorter than this
 
     def draw(self, purpose: str, count: int) -> Floats:
-        """Numbers in [0, 1), independent of those for any other purpose."""
+        """Random numbers in [0, 1), independent of those drawn for any other purpose."""
         entropy = [self.seed, zlib.crc32(purpose.encode())]
         return np.random.Generator(np.random.PCG64(entropy)).random(count)
 
     def choose(self, purpose: str, count: int, choices: Integers | int) -> Integers:
-        """Whole numbers below `choices`, which may differ from draw to draw."""
+        """Random integers below `choices`, which may differ per draw."""
         return (self.draw(purpose, count) * choices).astype(np.int64)
 
     # --- time and people --------------------------------------------------------------------------
 
     @cached_property
     def duration(self) -> int:
-        """How long the whole history lasts, about."""
+        """Approximate length of the whole history."""
         return math.ceil(max(self.bids, self.auctions, self.people, 1) / self.rate * 1e6)
 
     @cached_property
     def instants(self) -> Integers:
-        """When something happens, ascending, all after the start; in spells busier and calmer."""
+        """The instants at which something happens, ascending, all after the start."""
         count = math.ceil(max(self.bids, 1) / self.burst)
         calm = np.exp(2 * self.draw("spells", count // SPELL + 1))
         gaps = -np.log1p(-self.draw("gaps", count)) * np.repeat(calm, SPELL)[:count]
@@ -79,7 +79,7 @@ class AuctionHouse:
 
     @cached_property
     def _openings(self) -> Integers:
-        """The number of the instant at which each auction opens, ascending."""
+        """The index of the instant at which each auction opens, ascending."""
         latest = self.instants[0] + self.duration - self._longest
         choices = max(1, int(np.searchsorted(self.instants, latest)))
         return np.sort(self.choose("openings", self.auctions, choices))
@@ -104,7 +104,7 @@ class AuctionHouse:
 
     @cached_property
     def _bids(self) -> tuple[Integers, Integers]:
-        """The auction of each bid and the number of its instant."""
+        """The auction of each bid and the index of its instant."""
         popularity = np.cumsum(-np.log1p(-self.draw("popularity", self.auctions)))
         target = np.sort(self.draw("auctions of bids", self.bids)) * popularity[-1:].sum()
         auction = np.minimum(np.searchsorted(popularity, target, "right"), self.auctions - 1)
@@ -114,7 +114,8 @@ class AuctionHouse:
         return auction, instant
 
     def _bid_instants(self, auction: Integers) -> Integers:
-        """An instant for each bid, within its auction and near a moment of the auction's own."""
+        """An instant for each bid, within its auction and near a moment that is specific to the
+        auction."""
         first = self._openings[auction]
         last = np.searchsorted(self.instants, self.closed, "left")[auction] - 1
         interest = np.concatenate([[0.0], np.cumsum(self.draw("interest", len(self.instants)))])
@@ -149,7 +150,7 @@ class AuctionHouse:
 
     @cached_property
     def _bids_before(self) -> Integers:
-        """How many bids stand before those of each auction, and the number of all."""
+        """How many bids precede those of each auction, followed by the total."""
         return np.searchsorted(self.bid_auctions, np.arange(self.auctions + 1))
 
     # --- how auctions end -------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""What connectors and the rest of the system promise each other.
+"""The contracts between connectors and the rest of the system.
 
-A source is a `RowSource`: rows as they come, perhaps for ever. A table of another system is a
-`TableSource` (`tables/table_source.py`). A sink is a `Sink`: it is opened with a `SinkContext` when
-its query starts and then gets one table after the other.
+A source is a `RowSource`: a possibly endless sequence of rows. An external table is a `TableSource`
+(`tables/table_source.py`). A sink is a `Sink`: it is opened with a `SinkContext` when its query
+starts and then receives one table per batch.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """What a source gives among its rows to say: none before this instant will follow."""
+    """Sent by a source between rows: no row before this instant will follow."""
 
     instant: object
 
 
 class Notes(Protocol):
-    """What a source has noted in the checkpoint of the query that reads it."""
+    """Notes that a source keeps in the checkpoint of the query that reads it."""
 
     def notes(self) -> list[tuple[int, Any]]:
-        """All notes so far, each with the number of the row before which it was made."""
+        """All notes so far, each with the number of the row it precedes."""
 
     def add(self, row: int, note: Any) -> None:
-        """The note is durable when this returns. It is made of plain values: numbers, texts, bytes,
-        and lists, tuples and dicts of these."""
+        """Add a note, which is durable when this returns. It consists of plain values: numbers,
+        strings, bytes, and lists, tuples and dicts of these."""
 
 
 class RowSource:
     """The rows of a stream.
 
-    `open` gives them, called by the thread that reads: an iterable of rows, tables, `Checked` rows
-    and `Heartbeat`s, or a single table; `decode` makes a row of each item. `replays`: opened again,
-    it gives the same rows in the same order. `for_now`: more may follow another time when it has
-    ended. `bounded`: all its rows exist already, however long they take to come.
+    The reading thread calls `open`, which returns an iterable of rows, tables, `Checked` rows and
+    `Heartbeat`s, or a single table; `decode` turns each item into a row. `replays`: when opened
+    again, it returns the same rows in the same order. `for_now`: after its end, a later run may
+    find more rows. `bounded`: all its rows exist already, however long reading them takes.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class RowSource:
         self.bounded = bounded
 
     def resume(self, notes: Notes | None, received: int) -> int:
-        """Called before `open` for a query that has received so many rows: the number of the row
-        that `open` gives first. `notes` is there if the query has a checkpoint."""
+        """Called before `open` for a query that has received `received` rows. Returns the number of
+        the first row that `open` will return. `notes` is set if the query has a checkpoint."""
         return 0
 
     def release(self) -> None:
@@ -81,15 +81,16 @@ class RowSource:
 
 @dataclass(frozen=True)
 class GivenBatch:
-    """What a sink is told beside the rows: the number of the batch, from 0, and the frontier below
-    which the answer is complete; None where nothing is complete yet."""
+    """Describes the batch that a sink receives: its number, from 0, and the frontier below which
+    the answer is complete; None while nothing is complete."""
 
     id: int
     frontier: Instant | None
 
 
 class Sink(Protocol):
-    """Called in order from one thread; `close` when the query ends, however it does."""
+    """Called in order from one thread; `close` is called when the query ends, also after a
+    failure."""
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None: ...
 
@@ -105,13 +106,13 @@ def _fail(row: tuple[object, ...], message: str) -> None:
 
 @dataclass(frozen=True)
 class SinkContext:
-    """What a sink is told when its query starts.
+    """What a sink knows when its query starts.
 
-    `schema` is that of all its tables. `token` tells whose batches they are: it is the same
-    whenever a query goes on from its checkpoint, and never that of another run. `next_batch` is the
-    number that comes first: that batch alone may have been given before. `spark` is there on the
-    Spark engine. `refuse` takes a row that the sink cannot hold, and why: it goes to the errors of
-    the query."""
+    `schema` is the schema of all its tables. `token` identifies the run: it stays the same when a
+    query resumes from its checkpoint, and no other run has it. `next_batch` is the number of the
+    first batch; only that batch may have been delivered before. `spark` is set on the Spark engine.
+    `refuse` takes a row that the sink cannot store and the reason; the row is added to the query's
+    errors."""
 
     query: str
     schema: pa.Schema
@@ -122,7 +123,7 @@ class SinkContext:
     refuse: Refuse = _fail
 
 
-OpenSink: TypeAlias = Callable[..., Sink]  # with the context, then the values and options
+OpenSink: TypeAlias = Callable[..., Sink]  # called with the context, then the values and options
 
 
 class Noop:
@@ -134,7 +135,7 @@ class Noop:
 
 
 class FunctionSink(Noop):
-    """A function of the user's. After a crash it may get the last batch once more."""
+    """A user function. After a crash it may receive the last batch again."""
 
     def __init__(self, function: Callable[[pa.Table, GivenBatch], object]) -> None:
         self._function = function
@@ -143,7 +144,7 @@ class FunctionSink(Noop):
         self._function(table, batch)
 
     def close(self) -> None:
-        """An object that can be called may want to know of the end."""
+        """Call `close` of a callable object that has one."""
         close = getattr(self._function, "close", None)
         if callable(close):
             close()
@@ -158,11 +159,11 @@ class UnopenedSink(ABC):
 
 @dataclass(frozen=True)
 class NamedSink:
-    """A sink as it is asked for: `Connectors` opens it."""
+    """A sink given by name and options; `Connectors` opens it."""
 
     name: str
     values: tuple[object, ...] = ()
-    options: Mapping[str, object] = field(default_factory=dict, repr=False)  # or a password shows
+    options: Mapping[str, object] = field(default_factory=dict, repr=False)  # may hold passwords
 
     def __post_init__(self) -> None:
         note_options([*(("", value) for value in self.values), *self.options.items()])

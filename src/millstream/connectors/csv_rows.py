@@ -1,7 +1,7 @@
-"""Rows of CSV, block by block.
+"""Reads CSV rows, block by block.
 
-Columns are read as bytes and then as CAST reads texts, so that a value that does not fit costs its
-own row only. An empty value is NULL; a quoted one that is empty is an empty text.
+Columns are read as bytes and then converted as CAST converts strings, so a value that does not fit
+makes only its own row bad. An empty value is NULL; a quoted empty value is an empty string.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from millstream.model.records import Checked, Ints
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How values stand in a line. `null` is a text that means NULL, beside the empty one."""
+    """The CSV dialect. `null` is a string that means NULL, in addition to the empty value."""
 
     header: bool = True
     delimiter: str = ","
@@ -41,19 +41,20 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class CsvColumns:
-    """What the columns of a source are called, and which of them are to be read."""
+    """The names of a source's columns, and which of them are read."""
 
     there: Sequence[str]
     read: Sequence[str]
 
 
 def csv_blocks(chunks: Iterable[bytes], layout: CsvFormat, longest: int) -> Iterator[Rows]:
-    """The rows of a source, some at a time."""
+    """The rows of a source in blocks."""
     return cut_rows(chunks, layout.delimiter.encode(), longest)
 
 
 def split_header(rows: bytes, layout: CsvFormat) -> tuple[list[str], bytes]:
-    """The names in the first row, and the other rows. csv.Error where there are none."""
+    """The column names in the first row, and the other rows. Raises csv.Error if there is no valid
+    header."""
     first, rest = first_row(rows, layout.delimiter.encode())
     text = first.decode("utf-8", errors="replace")
     return next(csv.reader(io.StringIO(text, newline=""), delimiter=layout.delimiter), []), rest
@@ -66,7 +67,7 @@ def csv_rows(
     columns: CsvColumns,
     place: RowLocation,
 ) -> Iterator[Checked]:
-    """The rows of a source without its header, which counts as the first line."""
+    """The rows of a source without its header. The header counts as line 1."""
     line = 2 if layout.header else 1
     for block in blocks:
         if isinstance(block, bytes):
@@ -87,7 +88,8 @@ def csv_lines(
     columns: CsvColumns,
     place: RowLocation,
 ) -> Iterator[Checked]:
-    """Lines that are rows each, by their numbers; none of them is empty."""
+    """Rows from lines that each hold one row; `numbers` are their line numbers. No line is
+    empty."""
     for part in _parts(b"\n".join([*lines, b""]), layout, columns):
         yield part.checked(stream, numbers[: len(part)], place)
         numbers = numbers[len(part) :]
@@ -95,7 +97,7 @@ def csv_lines(
 
 @dataclass(frozen=True)
 class _Parsed:
-    """Rows of bytes, and why others are none, by their place among all."""
+    """Rows as columns of bytes, and the reasons why other rows are bad, by position."""
 
     table: pa.Table
     invalid: dict[int, str]
@@ -110,12 +112,12 @@ class _Parsed:
 
 
 def _parts(rows: bytes, layout: CsvFormat, columns: CsvColumns) -> Iterator[_Parsed]:
-    """Whole rows as columns of bytes, some of them at a time."""
+    """Complete rows as columns of bytes, in parts."""
     if not rows.strip(b"\r\n"):
         return
     invalid: dict[int, str] = {}
     is_text = _is_text(rows)
-    if not is_text:  # Arrow cannot tell of a row that is none: each byte is a character for it
+    if not is_text:  # Arrow cannot report bad rows of invalid UTF-8: read as Latin-1
         rows = rows.decode("latin-1").encode()
         layout = replace(layout, null=layout.null.encode().decode("latin-1"))
 
@@ -151,19 +153,19 @@ def _is_text(rows: bytes) -> bool:
 
 
 def _bytes_of(column: pa.ChunkedArray) -> pa.Array:
-    """The bytes that were taken for characters."""
+    """The bytes that were read as characters."""
     texts = column.cast(pa.string()).to_pylist()
     found = [None if text is None else text.encode("latin-1") for text in texts]
     return pa.array(found, pa.binary())
 
 
 def _read(rows: bytes, layout: CsvFormat, columns: CsvColumns, leave_out: object) -> pa.Table:
-    if rows.startswith(codecs.BOM_UTF8):  # Arrow drops the first, which is part of a value here
+    if rows.startswith(codecs.BOM_UTF8):  # Arrow drops a BOM, but here it belongs to a value
         rows = codecs.BOM_UTF8 + rows
     return arrow.read_csv(
         io.BytesIO(rows),
         arrow.ReadOptions(
-            use_threads=False,  # only then do rows that are left out have a number
+            use_threads=False,  # invalid rows have numbers only without threads
             block_size=len(rows) + 1,
             column_names=list(columns.there),
         ),

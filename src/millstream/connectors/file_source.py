@@ -1,7 +1,8 @@
-"""Reads the files of a stream, one after the other, and goes on in the midst of them after a crash.
+"""Reads the files of a stream one after the other, and resumes in the middle of a file after a
+crash.
 
-With a checkpoint, what is about to be read is noted there first: files that come later may be older
-than those that were read, and the order must be the same again.
+With a checkpoint, the source notes there which files it is about to read: files that appear later
+may have older timestamps, and the order must be the same after a restart.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from millstream.connectors.listing import DataFile, unchanged
 from millstream.logical.catalog import Stream
 from millstream.model.records import Checked
 
-NOTED_FILES = 100  # at most so many are noted at once, and read again after a crash
+NOTED_FILES = 100  # at most this many are noted at once and read again after a crash
 
 
 def connect(stream: Stream, available_now: bool) -> FileSource:
@@ -25,8 +26,8 @@ def connect(stream: Stream, available_now: bool) -> FileSource:
 
 
 class FileSource(RowSource):
-    """`_noted` are the files that were begun before a restart and are needed again, with the number
-    of the first row of each group; `_known` are the paths of all that were begun."""
+    """`_noted` are the files that were started before a restart and must be read again, with the
+    number of the first row of each group; `_known` are the paths of all files started so far."""
 
     def __init__(self, files: StreamFiles) -> None:
         super().__init__(
@@ -35,7 +36,7 @@ class FileSource(RowSource):
             bounded=not files.follows,
         )
         self._files = files
-        self._notes: Notes | None = None  # of a query that has not ended
+        self._notes: Notes | None = None  # set while the query runs
         self._noting = threading.Lock()
         self._noted: list[tuple[int, list[DataFile]]] = []
         self._known: set[str] = set()
@@ -55,7 +56,7 @@ class FileSource(RowSource):
 
     @property
     def _first(self) -> int:
-        """The number of the row that comes first."""
+        """The number of the first row."""
         return self._noted[0][0] if self._noted else 0
 
     def _rows(self, closed: threading.Event) -> Iterator[Checked]:
@@ -65,7 +66,9 @@ class FileSource(RowSource):
                 self._note(row, files)
             self._check(noted in (None, row), f'they have {row} rows before "{files[0].path}"')
             for file in files:
-                self._check(noted is None or unchanged(file), f'"{file.path}" is another or gone')
+                self._check(
+                    noted is None or unchanged(file), f'"{file.path}" has changed or is gone'
+                )
                 for rows in self._files.rows(file):
                     row += len(rows)
                     yield rows
@@ -76,7 +79,7 @@ class FileSource(RowSource):
                 self._notes.add(row, [file.told() for file in files])
 
     def _new(self, closed: threading.Event) -> Iterator[tuple[None, list[DataFile]]]:
-        """The files that are not noted, some at a time."""
+        """The files that are not noted, in groups."""
         for present in self._files.follow(closed):
             new = [file for file in present if file.path not in self._known]
             self._known.update(file.path for file in new)
@@ -86,6 +89,6 @@ class FileSource(RowSource):
     def _check(self, holds: bool, otherwise: str) -> None:
         if not holds:
             raise self._files.error(
-                f"its files are not what they were before the restart: {otherwise}",
+                f"its files have changed since the last run: {otherwise}",
                 "restore them, or start the query with a new checkpoint",
             )

@@ -1,20 +1,20 @@
-"""Streams that lie in files: `SOURCE parquet('folder')`, `csv('…')`, `json('…')`.
+"""Streams read from files: `SOURCE parquet('folder')`, `csv('…')`, `json('…')`.
 
     CREATE STREAM Bid (item STRING, price BIGINT, ts TIMESTAMP)
       SOURCE csv('bids', delimiter => ';', follow => true) ORDERED BY ts DELAY 5 SECONDS;
 
 | option      | for  | means                                                            |
 | ----------- | ---- | ---------------------------------------------------------------- |
-| `path`      | all  | a file, a folder or a pattern; also as the first value            |
-| `follow`    | all  | whether to wait for new files at the end; no, unless said so      |
-| `poll`      | all  | how often to look for them: '1 second'                            |
-| `header`    | csv  | whether the first line has the names of the columns; yes          |
-| `delimiter` | csv  | between two values: ','                                           |
-| `null`      | csv  | a text that means NULL, beside the empty one                      |
-| `max_line`  | csv, json | longer lines are bad rows: 16777216 bytes                   |
+| `path`      | all  | a file, a folder or a pattern; may be the first value             |
+| `follow`    | all  | whether to wait for new files at the end; default: no             |
+| `poll`      | all  | how often to look for new files; default: '1 second'              |
+| `header`    | csv  | whether the first line has the column names; default: yes         |
+| `delimiter` | csv  | the character between values; default: ','                        |
+| `null`      | csv  | a string that means NULL, in addition to the empty value          |
+| `max_line`  | csv, json | longer lines are bad rows; default: 16777216 bytes           |
 
-Files are read in order of modification, then of name, each from its beginning to its end; a file
-counts as whole when it has its name.
+Files are read in order of modification time, then name, each from beginning to end. A file counts
+as complete once it has its final name.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines"}
 
 @dataclass(frozen=True)
 class FileArguments:
-    """What a stream says of its files."""
+    """The file options of a stream."""
 
     format: str
     path: str
     layout: CsvFormat
     follow: bool
     poll: float  # seconds
-    longest: int = LONGEST  # bytes of a line
+    longest: int = LONGEST  # bytes per line
 
 
 def file_arguments(stream: Stream) -> FileArguments:
@@ -80,7 +80,7 @@ def file_arguments(stream: Stream) -> FileArguments:
 
 
 def longest_line(stream: Stream, given: Arguments) -> int:
-    """The bytes of a line, or of a row of CSV, beyond which it is not read."""
+    """The maximum length of a line or CSV row, in bytes."""
     if format_of(stream) == "parquet":
         return LONGEST
     return given.whole("max_line", 1, MOST_BYTES, LONGEST)
@@ -97,18 +97,18 @@ def layout_options(stream: Stream) -> list[str]:
 
 
 def layout(stream: Stream, given: Arguments) -> CsvFormat:
-    """How values stand in a line, where there are lines of values."""
+    """The CSV dialect; the default for other formats."""
     if format_of(stream) != "csv":
         return CsvFormat()
     check_text(stream, "csv")
     delimiter = given.text("delimiter", ",").replace("\\t", "\t")
     if len(delimiter.encode()) != 1:
-        raise given.error("takes one character as its delimiter", "write delimiter => ';'")
+        raise given.error("needs a delimiter of one character", "write delimiter => ';'")
     return CsvFormat(given.flag("header", True), delimiter, given.text("null", ""))
 
 
 class StreamFiles:
-    """The files of a stream: which there are, and the rows of each."""
+    """Lists the files of a stream and reads their rows."""
 
     def __init__(self, stream: Stream, given: FileArguments, available_now: bool) -> None:
         self._stream = stream
@@ -120,7 +120,7 @@ class StreamFiles:
             raise self.error(f'there is no file or folder "{path}"')
 
     def present(self) -> list[DataFile]:
-        """In the order in which they are to be read."""
+        """In reading order."""
         files = listed_files(self._given.path)
         if not files and not self._given.follow:
             raise self.error(
@@ -129,7 +129,7 @@ class StreamFiles:
         return files
 
     def follow(self, closed: threading.Event) -> Iterator[list[DataFile]]:
-        """Those that are there, again and again if they are followed."""
+        """The files present, again after each `poll` if they are followed."""
         yield self.present()
         while self.follows and not closed.wait(self._given.poll):
             yield self.present()
@@ -151,7 +151,7 @@ class StreamFiles:
 
     @contextmanager
     def _telling(self, file: DataFile) -> Iterator[None]:
-        """Errors of a file in our words."""
+        """Translate errors in reading a file."""
         try:
             yield
         except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
@@ -169,7 +169,7 @@ class StreamFiles:
         names = [field.name for field in place.read_fields(self._stream)]
         if not names:
             raise self.error(
-                f"{place.name} is in folders that have the values of all declared columns",
+                f"{place.name} lies in folders that give the values of all declared columns",
                 "declare a column of the file as well",
             )
         with _text_of(file) as source:
@@ -193,7 +193,8 @@ class StreamFiles:
                 yield from reader.rows(lines)
 
     def _names(self, there: list[str], place: RowLocation) -> list[str]:
-        """The names in a file of the columns to be read: the same, or the only one but for case."""
+        """The names in the file of the columns to read: an exact match, or the only match ignoring
+        case."""
         names = []
         for field in place.read_fields(self._stream):
             alike = [name for name in there if name.lower() == field.name.lower()]
@@ -207,7 +208,7 @@ class StreamFiles:
         return names
 
     def _constants(self, file: DataFile) -> dict[str, pa.Scalar]:
-        """The declared columns that the names of folders have the values of."""
+        """The declared columns whose values come from folder names."""
         found = {name.lower(): value for name, value in file.constants}
         constants = {}
         for field in self._stream.columns:
@@ -223,12 +224,12 @@ class StreamFiles:
 
 
 def _text_of(file: DataFile) -> Any:
-    """The bytes of a file, unpacked if its name says that they are packed."""
+    """The bytes of a file, decompressed according to its name."""
     return io.BufferedReader(pa.input_stream(file.path, compression="detect"), BLOCK_BYTES)
 
 
 def _chunks(source: Any) -> Iterator[bytes]:
-    """The bytes of a text, without a mark of their order."""
+    """The bytes of a text without its byte order mark."""
     chunk = source.read(BLOCK_BYTES).removeprefix(codecs.BOM_UTF8)
     while chunk:
         yield chunk

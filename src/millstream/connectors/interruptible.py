@@ -1,4 +1,4 @@
-"""Items that come in their time, and a way to wake whoever waits for them."""
+"""An iterator whose waiting consumer can be woken."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 class InterruptibleItems(Iterator[Any]):
-    """Whoever waits for the next item is woken by `close`: what makes the items is handed an event
-    to wait on, and ends when that is set."""
+    """`close` wakes a consumer that waits for the next item: the producer of the items gets an
+    event to wait on, and ends when it is set."""
 
     def __init__(self, make: Callable[[threading.Event], Iterator[Any]]) -> None:
         self._closed = threading.Event()

@@ -1,8 +1,8 @@
-"""Rows of JSON, an object a line. A key that is not there is NULL; other keys are passed over.
+"""Reads JSON rows, one object per line. A missing key is NULL; unknown keys are ignored.
 
-Arrow reads many lines at once, or refuses them all because of one; those lines are then read by
-Python, which is slower and finds the one. Both must read a line alike: a row must not depend on
-the lines beside it.
+Arrow reads many lines at once, or rejects them all because of one. Python then reads those lines,
+which is slower but finds the bad one. Both must read a line alike: a row must not depend on its
+neighbours.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from millstream.model.types import (
     is_struct,
 )
 
-Keys = Mapping[str, str]  # the key in the lines of each column that is to be read
+Keys = Mapping[str, str]  # by column to read: its key in the lines
 
-DEEPEST = 256  # objects and arrays within each other
+DEEPEST = 256  # nested objects and arrays
 
 
 class JsonLines:
-    """Reads the lines of one place, in their order. The keys are as the first object has them: the
-    name itself, or the only one that differs in case."""
+    """Reads the lines of one place in order. The first object decides the key of each column: its
+    name, or the only match ignoring case."""
 
     def __init__(self, stream: Stream, place: RowLocation) -> None:
         self._stream = stream
@@ -90,7 +90,7 @@ class JsonLines:
 
 
 def _keys(line: bytes, fields: Sequence[Field]) -> Keys | None:
-    """The keys as one line has them; None if it is no object."""
+    """The keys as in one line; None if it is not an object."""
     found = None if _fault(line) is not None else _loaded(line)
     if not isinstance(found, dict):
         return None
@@ -110,19 +110,19 @@ def _loaded(line: bytes) -> Any:
 
 
 def _fault(line: bytes) -> str | None:
-    """Why a line is refused before it is parsed: it is not UTF-8, or too deep."""
+    """Why a line is rejected before it is parsed: it is not UTF-8, or nested too deeply."""
     if not line.isascii():
         try:
             line.decode()
         except UnicodeDecodeError:
             return "is not UTF-8"
     if line.count(b"[") + line.count(b"{") > DEEPEST and _depth(line) > DEEPEST:
-        return f"has more than {DEEPEST} objects and arrays within each other"
+        return f"has more than {DEEPEST} nested objects and arrays"
     return None
 
 
 def _is_for_arrow(line: bytes) -> bool:
-    """Whether Arrow may look at a line. It crashes where NULL stands in place of an object."""
+    """Whether Arrow may read a line. It crashes on null in place of an object."""
     is_object = line.lstrip().startswith(b"{") and _NO_OBJECT.search(line) is None
     return is_object and _fault(line) is None
 
@@ -132,7 +132,7 @@ def _has_decimals(type: pa.DataType) -> bool:
 
 
 def _has_inner_times(type: pa.DataType) -> bool:
-    """Whether times are within arrays or structs: Arrow reads fewer texts as such than CAST."""
+    """Whether arrays or structs contain times: Arrow accepts fewer strings as times than CAST."""
     return any(
         inner in (DATE, TIMESTAMP) or _has_inner_times(inner) for inner in _inner_types(type)
     )
@@ -145,7 +145,7 @@ def _inner_types(type: pa.DataType) -> list[pa.DataType]:
 
 
 def _have_exponents(lines: list[bytes]) -> bool:
-    """Whether there is a number such as 1e-9: Arrow crashes on some of them as decimals."""
+    """Whether there is a number such as 1e-9: Arrow crashes on some of them in decimal columns."""
     return any(_EXPONENT.search(line) is not None for line in lines)
 
 
@@ -166,12 +166,12 @@ _MARKS = re.compile(rb"[\[\]{}]")
 def _table(
     lines: list[bytes], fields: Sequence[Field], keys: Keys, units: TimeUnits
 ) -> pa.Table | None:
-    """All of the lines, or None."""
+    """All lines, or None if Arrow rejects one."""
     counted = [field.name for field in fields if units.get(field.name) is not None]
     plain = [(keys[field.name], _as_read(field.type)) for field in fields]
     if not counted:
         return _read(lines, pa.schema(plain))
-    for type in (BIGINT, DOUBLE):  # numbers since the epoch may have fractions
+    for type in (BIGINT, DOUBLE):  # numbers of a time unit may have fractions
         columns = {name: plain[n] for n, name in enumerate(field.name for field in fields)}
         columns |= {name: (keys[name], type) for name in counted}
         table = _read(lines, pa.schema(list(columns.values())))
@@ -181,13 +181,13 @@ def _table(
 
 
 def _is_exact(numbers: pa.ChunkedArray) -> bool:
-    """Whether whole numbers are the same as in the text."""
+    """Whether integers read as doubles are exact."""
     return numbers.type != DOUBLE or (pc.max(pc.abs(numbers)).as_py() or 0) < 2**53
 
 
 def _converted(table: pa.Table, fields: Sequence[Field]) -> pa.Table | None:
     """Dates as CAST reads them; None if one is not a date. Arrow does not check that a decimal
-    still fits its precision when zeros have been appended."""
+    still fits its precision after zeros are appended."""
     for index, field in enumerate(fields):
         column = table.column(index)
         if _has_decimals(field.type):
@@ -215,16 +215,16 @@ def _read(lines: list[bytes], schema: pa.Schema) -> pa.Table | None:
         )
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    return table if table.num_rows == len(lines) else None  # a line may have two objects
+    return table if table.num_rows == len(lines) else None  # a line may hold two objects
 
 
 def _as_read(type: pa.DataType) -> pa.DataType:
-    """Arrow reads no dates in JSON: they are texts first."""
+    """Arrow reads no dates in JSON: they are strings first."""
     if is_array(type):
         return pa.list_(_as_read(type.value_type))
     if is_struct(type):
         return pa.struct([(field.name, _as_read(field.type)) for field in type])
-    if is_decimal(type) and type.precision + type.scale > 38:  # it does not look at overflow
+    if is_decimal(type) and type.precision + type.scale > 38:  # Arrow does not check overflow
         return pa.decimal256(type.precision, type.scale)
     return STRING if type == DATE else type
 
@@ -262,7 +262,7 @@ def _row(
     except ValueError as error:
         return Unreadable(f"{_shown(line)} is not JSON: {error}")
     if _HALF_PAIR.search(line) is not None and _has_half_pair(found):
-        return Unreadable(f"{_shown(line)} has half of a surrogate pair, which is not UTF-8")
+        return Unreadable(f"{_shown(line)} has an unpaired surrogate, which is not UTF-8")
     values = {field.name: _value(found.get(keys[field.name]), field.type) for field in fields}
     return {**values, **constants}
 
@@ -271,7 +271,8 @@ _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _has_half_pair(value: object) -> bool:
-    """Whether a text has an escaped half of a pair: JSON allows it, UTF-8 cannot hold it."""
+    """Whether a string has an escaped unpaired surrogate: JSON allows it, UTF-8 cannot encode
+    it."""
     if isinstance(value, str):
         return any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, list):
@@ -283,7 +284,7 @@ def _has_half_pair(value: object) -> bool:
 
 @dataclass(frozen=True)
 class _Number:
-    """A number as it is written: which digits count depends on the type of its column."""
+    """A number as written: how it is read depends on the type of its column."""
 
     text: str
 
@@ -291,7 +292,7 @@ class _Number:
         if type is not None and is_decimal(type):
             try:
                 return Decimal(self.text)
-            except InvalidOperation:  # its exponent is beyond all bounds
+            except InvalidOperation:  # its exponent is out of range
                 return float(self.text)
         is_whole = self.text.lstrip("-").isdigit() and len(self.text) < _MOST_DIGITS
         if is_whole and (type is None or not pa.types.is_floating(type)):
@@ -299,11 +300,12 @@ class _Number:
         return float(self.text)
 
 
-_MOST_DIGITS = 4_000  # that Python reads as a whole number
+_MOST_DIGITS = 4_000  # that Python reads as an integer
 
 
 def _value(value: Any, type: pa.DataType | None) -> Any:
-    """A value of JSON with numbers as the type has them; None: it is not of the type anyway."""
+    """A JSON value with its numbers converted for the type; a type of None: it does not fit
+    anyway."""
     if isinstance(value, _Number):
         return value.as_type(type)
     if isinstance(value, list):
@@ -316,7 +318,7 @@ def _value(value: Any, type: pa.DataType | None) -> Any:
 
 
 def _inner_value(value: Any, type: pa.DataType | None) -> Any:
-    """Times within other values are read one by one; those of a column all at once."""
+    """Reads times inside nested values one by one; those of a column are read all at once."""
     if isinstance(value, str) and type in (DATE, TIMESTAMP):
         found = from_text(pa.array([value], STRING), type).values[0].as_py()
         return value if found is None else found
@@ -328,8 +330,7 @@ def _shown(line: bytes) -> str:
 
 
 def _read_texts(rows: list[dict[str, Any] | Unreadable], field: Field, unit: int | None) -> None:
-    """Replace the texts of a column by what they stand for, if they do; a DECIMAL may be a number
-    as well."""
+    """Convert the strings of a column where possible; a DECIMAL may also be given as a number."""
     kinds = (str, Decimal, float) if is_decimal(field.type) else (str,)
     having = [row for row in rows if isinstance(row, dict) and type(row[field.name]) in kinds]
     texts = pa.array([str(row[field.name]) for row in having], STRING)

@@ -1,6 +1,7 @@
-"""Bytes cut into lines, or into rows of CSV, none of which may be longer than a limit.
+"""Cuts bytes into lines, or into CSV rows, of limited length.
 
-What is longer is dropped as it comes, and told. The work follows the bytes, whatever they are.
+Longer ones are dropped while they are read, and reported. The cost is linear in the bytes for any
+input.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-LONGEST = 1 << 24  # bytes of a line, unless said otherwise
-BLOCK_BYTES = 1 << 20  # that are read at once
+LONGEST = 1 << 24  # default maximum of bytes per line
+BLOCK_BYTES = 1 << 20  # read at once
 
-SHOWN = 200  # bytes of what is dropped
+SHOWN = 200  # bytes shown of a dropped line
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """In place of a line or a row: how it begins, and why it was not read."""
+    """Stands for a line or row that was not read: its first bytes and the reason."""
 
     beginning: bytes
     why: str
@@ -36,9 +37,9 @@ def _too_long(start: bytes, longest: int) -> Dropped:
 
 
 def cut_lines(chunks: Iterable[bytes], longest: int) -> Iterator[Lines]:
-    """The lines without their ends, as many at a time as chunks bring; the last one may lack its
+    """The lines without line ends, in groups as the chunks arrive; the last line may lack its
     end."""
-    pending: list[bytes] = []  # the beginning of a line
+    pending: list[bytes] = []  # the start of an unfinished line
     size = 0
     dropped: Dropped | None = None
     for chunk in chunks:
@@ -74,8 +75,8 @@ def cut_lines(chunks: Iterable[bytes], longest: int) -> Iterator[Lines]:
 
 @cache
 def _whole_rows(delimiter: bytes) -> re.Pattern[bytes]:
-    """As many rows as are whole. A quote opens a value at its beginning only; two of them in it
-    stand for one. Nothing is tried twice."""
+    """Matches all complete rows. A quote opens a value only at its start; a doubled quote inside
+    stands for one. The pattern never backtracks."""
     mark = re.escape(delimiter)
     rest = rb"[^" + mark + rb"\r\n]*+"
     quoted = rb'"(?:[^"]++|"")*+"' + rest
@@ -92,21 +93,22 @@ def _one_row(delimiter: bytes) -> re.Pattern[bytes]:
 
 
 def first_row(rows: bytes, delimiter: bytes) -> tuple[bytes, bytes]:
-    """The first of some rows, and the others."""
+    """The first row, and the rest."""
     found = _one_row(delimiter).match(rows)
     end = found.end() if found is not None and found.end() else len(rows)
     return rows[:end], rows[end:]
 
 
 def is_whole_row(line: bytes, delimiter: bytes) -> bool:
-    """Whether a line is a row by itself: no quote stays open in it, and no line ends in it."""
+    """Whether a line is a complete row: it has no open quote and no line end inside."""
     if b'"' not in line and b"\r" not in line:
         return True
     return _one_row(delimiter).fullmatch(line + b"\n") is not None
 
 
 def cut_rows(chunks: Iterable[bytes], delimiter: bytes, longest: int) -> Iterator[Rows]:
-    """Blocks of whole rows, which have line ends within quotes; the last row may lack its end."""
+    """Blocks of complete rows. Line ends inside quotes belong to the value; the last row may lack
+    its end."""
     pending, wanted = bytearray(), 0
     skipping = False
     for chunk in chunks:
@@ -122,7 +124,7 @@ def cut_rows(chunks: Iterable[bytes], delimiter: bytes, longest: int) -> Iterato
         if end:
             yield from _without_long(bytes(pending[:end]), delimiter, longest)
             del pending[:end]
-        wanted = 2 * len(pending)  # a row that is not whole is looked at again when it has doubled
+        wanted = 2 * len(pending)  # look at an incomplete row again once it has doubled
         if len(pending) > longest:
             yield _unfinished(bytes(pending), delimiter, longest)
             pending, wanted, skipping = bytearray(), 0, True
@@ -137,7 +139,7 @@ def cut_rows(chunks: Iterable[bytes], delimiter: bytes, longest: int) -> Iterato
 
 
 def _without_long(rows: bytes, delimiter: bytes, longest: int) -> Iterator[Rows]:
-    """Whole rows, without those that are too long."""
+    """Complete rows, with `Dropped` for those that are too long."""
     first = 0
     if len(rows) > longest:
         for row in _one_row(delimiter).finditer(rows):
@@ -152,12 +154,12 @@ def _without_long(rows: bytes, delimiter: bytes, longest: int) -> Iterator[Rows]
 
 def _unfinished(rest: bytes, delimiter: bytes, longest: int) -> Dropped:
     if b'"' in rest and len(rest) <= longest:
-        return Dropped(rest[:SHOWN], "a quote in it is not closed")
+        return Dropped(rest[:SHOWN], "it has an unclosed quote")
     return _too_long(rest, longest)
 
 
 def _rows_end(data: bytes | bytearray, delimiter: bytes) -> int:
-    """How many bytes are whole rows."""
+    """How many leading bytes are complete rows."""
     if b'"' in data:
         end = _end_by_parity(bytes(data), delimiter)
         if end is None:
@@ -168,9 +170,9 @@ def _rows_end(data: bytes | bytearray, delimiter: bytes) -> int:
 
 
 def _end_by_parity(data: bytes, delimiter: bytes) -> int | None:
-    """As the pattern finds it, where all quotes stand at the ends of values or are doubled: then a
-    line ends where an even number of them lies before. None where one of them does not, or where
-    lines have other ends."""
+    """The same as the pattern finds, if every quote is at the start or end of a value or doubled:
+    then a row ends at a line end with an even number of quotes before it. None if a quote is
+    elsewhere, or if there are other line ends."""
     if data.count(b"\r") != data.count(b"\r\n"):
         return None
     text = np.frombuffer(b"\n" + data + b"\n", np.uint8)
@@ -187,6 +189,6 @@ def _end_by_parity(data: bytes, delimiter: bytes) -> int | None:
 
 
 def _line_end(chunk: bytes) -> int:
-    """Where the first line of a chunk ends, or 0."""
+    """The end of the first line of a chunk, or 0."""
     found = re.search(rb"\r\n|\n|\r(?=[^\n])", chunk)
     return found.end() if found is not None else 0

@@ -1,7 +1,7 @@
-"""Which files a path stands for: a file, a folder or a pattern such as `data/2026-*/*.csv`.
+"""Finds the files of a path: a file, a folder or a pattern such as `data/2026-*/*.csv`.
 
-As in Spark, names that begin with "." or "_" are passed over, and of the folders in a folder only
-those of the form `column=value` are entered: the column has that value in all their rows.
+As in Spark, names that begin with "." or "_" are skipped, and only subfolders of the form
+`column=value` are entered: the column has that value in all their rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file as it was found; `constants` are the columns that its folders name."""
+    """A file as found; `constants` are the columns named by its folders."""
 
     path: str
     size: int
@@ -36,14 +36,14 @@ def is_pattern(path: str) -> bool:
 
 
 def listed_files(path: str) -> list[DataFile]:
-    """In order of modification, then of name."""
+    """In order of modification time, then name."""
     roots = glob.glob(path, recursive=True) if is_pattern(path) else [path]
     found = {file.path: file for root in roots for file in _files(Path(root))}
     return sorted(found.values(), key=lambda file: (file.modified, file.path))
 
 
 def unchanged(file: DataFile) -> bool:
-    """Whether a file is still as it was found."""
+    """Whether a file is still as found."""
     return [*_file(Path(file.path), file.constants)] == [file]
 
 
@@ -67,13 +67,13 @@ def _in_folder(folder: Path, constants: tuple[tuple[str, str | None], ...]) -> I
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file is not meant to be read, perhaps because it is being written."""
+    """Whether a file is not meant to be read, for example because it is being written."""
     return name.startswith((".", "_")) or name.endswith("._COPYING_")
 
 
 def _file(path: Path, constants: tuple[tuple[str, str | None], ...]) -> Iterator[DataFile]:
     try:
         found = path.stat()
-    except FileNotFoundError:  # it went while we looked
+    except FileNotFoundError:  # removed in the meantime
         return
     yield DataFile(str(path), found.st_size, found.st_mtime_ns, constants)

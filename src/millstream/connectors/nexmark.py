@@ -1,4 +1,4 @@
-"""The auction house of the NEXMark benchmark: made-up data of any size that fits together.
+"""The auction house of the NEXMark benchmark: consistent generated data of any size.
 
     CREATE STREAM Bid (itemID INT, bid_price REAL, bidderID INT, timestamp TIMESTAMP)
       SOURCE nexmark(stream => 'Bid', seed => 7, bids => 100000)
@@ -13,26 +13,26 @@
 | ClosedAuction | itemID, buyerID, closing_price, timestamp             |
 | Bid           | itemID, bid_price, bidderID, timestamp                |
 
-The streams are those of K (§6.7). `closing_price` is ours, so that the answer of K's Closing Price
-query is known beforehand. Category has no time: it is a constant relation (K §17.4).
+The streams are those of K (§6.7). `closing_price` is an addition, so that the answer of K's Closing
+Price query is known in advance. Category has no time: it is a constant relation (K §17.4).
 
 *What holds.* An item is auctioned once, and registered when its auction opens. An auction lasts
 less than `longest` (two days), so that K's windows of two days see it whole. Its bids fall into
 `[open, close)` and rise; the last one is the closing price and its bidder the buyer. Without bids
 the closing price is the starting price and the buyer is NULL. People register before they sell or
-bid, and nobody bids on an item of their own.
+bid, and do not bid on their own items.
 
-*Bursts.* Bids come at common instants, sometimes one and sometimes many; instants come in spells,
-busier and calmer; the bids for an item gather around a moment of its own. The defaults give what
-K saw (§14.3): on average 6 bids in the window NOW, 97 in ten minutes, 2,880 in five hours.
+*Bursts.* Several bids may share an instant; instants come in busier and calmer spells; the bids for
+an item cluster around a moment specific to it. The defaults match K's figures (§14.3): on average 6
+bids in the window NOW, 97 in ten minutes, 2,880 in five hours.
 
-*Disorder.* With a `delay` rows arrive shuffled: none comes after a row that is younger by more
-than the delay. Their times stay true.
+*Disorder.* With a `delay` rows arrive out of order: no row arrives after one that is more than
+`delay` later. Their timestamps do not change.
 
-*Live.* With `speed => 10` the rows come by the clock, ten seconds of theirs in one of ours, from
-the moment at which a query begins to read. Heartbeats tell that time passes where no rows come.
+*Live.* With `speed => 10` the rows arrive in real time at ten times the speed, starting when a
+query begins to read. Heartbeats report progress while no rows arrive.
 
-The same options give the same tables, whichever are read and in whatever batches.
+The same options give the same tables, whichever streams are read and in whatever batches.
 
 >>> generate("OpenAuction", bids=20, seed=1).select(["itemID", "sellerID"]).to_pylist()
 [{'itemID': 1000, 'sellerID': 1}, {'itemID': 1001, 'sellerID': 2}]
@@ -62,7 +62,7 @@ FIRST_PERSON = 1
 FIRST_CATEGORY = 1
 START = "2006-01-01"
 
-_TICK = 0.1  # seconds between two looks at the clock
+_TICK = 0.1  # seconds between two readings of the clock
 
 # The sizes of K's experiments (§14.3).
 PRESETS = {"kraemer": {"bids": 1_000_987, "auctions": 99_990, "people": 9_958}}
@@ -85,11 +85,11 @@ def generate(
     delay: str | int | None = None,
     preset: str | None = None,
 ) -> pa.Table:
-    """All rows of one stream, in the order in which they arrive.
+    """All rows of one stream, in arrival order.
 
-    There are 100,000 `bids`, a tenth as many `auctions` and a tenth of these `people`, unless said
-    otherwise or by the `preset`. `rate` counts bids per second and `burst` bids per instant, both
-    on average; durations are text such as '5 seconds', or microseconds.
+    By default there are 100,000 `bids`, a tenth as many `auctions` and a tenth of these `people`,
+    or the numbers of the `preset`. `rate` is the average number of bids per second, `burst` the
+    average number per instant; durations are strings such as '5 seconds', or microseconds.
     """
     name = _stream_named(stream)
     sizes = _sizes(preset, bids, auctions, people)
@@ -112,7 +112,7 @@ def batches(stream: str, rows: int = 10_000, **options: Any) -> Iterator[pa.Tabl
 
 
 def paced(stream: str, speed: float, **options: Any) -> Iterator[pa.Table | Heartbeat]:
-    """The rows of `generate`, each when it is due: `speed` seconds of theirs pass in a second."""
+    """The rows of `generate` in real time, `speed` times as fast."""
     _check_positive("speed", speed)
     table = generate(stream, **options)
     if not pa.types.is_timestamp(table.schema[-1].type):
@@ -133,7 +133,7 @@ def paced(stream: str, speed: float, **options: Any) -> Iterator[pa.Table | Hear
 
 
 def connect(*values: Any, **options: Any) -> pa.Table | Iterator[pa.Table | Heartbeat]:
-    """What `SOURCE nexmark(…)` gives: the stream by position or by name, then options."""
+    """Implements `SOURCE nexmark(…)`: the stream by position or by name, then options."""
     given = {name.lower(): value for name, value in options.items() if value is not None}
     choices = [*inspect.signature(generate).parameters, "speed"]
     for name in given:
@@ -163,7 +163,8 @@ def _stream_named(name: object) -> str:
 def _sizes(
     preset: object, bids: int | None, auctions: int | None, people: int | None
 ) -> tuple[int, int, int]:
-    """How many bids, auctions and people: as given, else as the preset says, else in proportion."""
+    """The numbers of bids, auctions and people: as given, else from the preset, else in
+    proportion."""
     known: Mapping[str, int] = {}
     if preset is not None:
         if str(preset).lower() not in PRESETS:
@@ -231,7 +232,7 @@ def _people(house: AuctionHouse) -> pa.Table:
 
 
 def _categories(house: AuctionHouse) -> pa.Table:
-    """A tree of two levels: the goods, and each of them in several conditions."""
+    """A tree of two levels: the goods, and each in several conditions."""
     first = FIRST_CATEGORY
     below = [(f"{c} {g}", first + i) for i, g in enumerate(GOODS) for c in CONDITIONS]
     rows = [(good, None) for good in GOODS] + below
@@ -281,7 +282,7 @@ def _closed_auctions(house: AuctionHouse) -> pa.Table:
 
 
 def _bids(house: AuctionHouse) -> pa.Table:
-    order = np.argsort(house.bid_times, kind="stable")  # so the bids for an item keep theirs
+    order = np.argsort(house.bid_times, kind="stable")  # bids for an item keep their order
     columns = {
         "itemID": _ids(house.bid_auctions[order], FIRST_ITEM),
         "bid_price": _prices(house.bid_prices[order]),
@@ -302,7 +303,7 @@ STREAMS: Mapping[str, Callable[[AuctionHouse], pa.Table]] = {
 
 
 def _delayed(table: pa.Table, stream: str, house: AuctionHouse, delay: int) -> pa.Table:
-    """The rows in another order: each comes up to `delay` after its time."""
+    """The rows out of order: each arrives up to `delay` after its time."""
     if delay == 0 or not pa.types.is_timestamp(table.schema[-1].type):
         return table
     times = table.column(table.num_columns - 1).to_numpy().astype(np.int64)

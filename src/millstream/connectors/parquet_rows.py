@@ -1,4 +1,4 @@
-"""Rows of Parquet, a part at a time: only what is declared is read."""
+"""Reads Parquet rows in parts; only the declared columns are read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from millstream.model.errors import DataError
 from millstream.model.records import Checked
 from millstream.model.types import sql_name
 
-BUFFER_BYTES = 1 << 16  # so that of a column only this much of the file is in memory
-PART_BYTES = 1 << 26  # that are typed at once, about
+BUFFER_BYTES = 1 << 16  # of the file in memory per column
+PART_BYTES = 1 << 26  # converted at once, approximately
 
 
 def opened(source: Any) -> pq.ParquetFile:
@@ -27,7 +27,7 @@ def opened(source: Any) -> pq.ParquetFile:
 def parquet_rows(
     stream: Stream, file: pq.ParquetFile, names: Sequence[str], place: RowLocation
 ) -> Iterator[Checked]:
-    """The rows of a file, in which the columns to be read have these names."""
+    """The rows of a file; `names` are the names of the columns to read."""
     fields = place.read_fields(stream)
     for field, name in zip(fields, names, strict=True):
         found = file.schema_arrow.field(name).type
@@ -50,7 +50,7 @@ def parquet_rows(
 
 
 def _part_rows(file: pq.ParquetFile) -> int:
-    """As many rows as are typed at once, fewer where rows are long."""
+    """How many rows to convert at once: fewer if rows are long."""
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     longest = max((g.total_byte_size / g.num_rows for g in groups if g.num_rows), default=1.0)
     return max(1, min(PART_ROWS, int(PART_BYTES / max(longest, 1.0))))

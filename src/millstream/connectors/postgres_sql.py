@@ -15,7 +15,7 @@ _CANCELED = "57014"
 
 
 def need_psycopg(what: str) -> None:
-    """Refuse to go on without the package."""
+    """Raise an error if the package is missing."""
     try:
         import psycopg  # noqa: F401
     except ImportError:
@@ -52,12 +52,12 @@ def identifiers(names: Iterable[str]) -> Composed:
 
 
 def reason(error: Error) -> str:
-    """What the server or the connection says, on one line."""
+    """The message of the server or the connection, on one line."""
     return error.diag.message_primary or " ".join(str(error).split())
 
 
 def is_unreachable(error: Error) -> bool:
-    """Whether it is the server or the way there, and not what was asked for."""
+    """Whether the server or the network failed, not the statement."""
     if error.sqlstate is None:
         return True
     return error.sqlstate[:2] in ("08", "57") and error.sqlstate != _CANCELED

@@ -1,10 +1,9 @@
-"""Rows by the clock: `SOURCE rate(rows_per_second => 1000)`.
+"""Generates rows at a fixed rate: `SOURCE rate(rows_per_second => 1000)`.
 
     CREATE STREAM Tick (timestamp TIMESTAMP, value BIGINT)
       SOURCE rate(rows_per_second => 10) ORDERED BY timestamp;
 
-As Spark's source of that name: `value` counts from 0, `timestamp` is when the row is due. It has no
-end.
+As Spark's `rate` source: `value` counts from 0, `timestamp` is when the row is due. It has no end.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from millstream.model.types import BIGINT, TIMESTAMP, sql_name
 
 COLUMNS = {"timestamp": TIMESTAMP, "value": BIGINT}
 
-_TICK = 0.01  # seconds between two batches, at least
+_TICK = 0.01  # minimum seconds between two batches
 
 
 def rows_per_second(stream: Stream) -> float:
-    """What a stream says of its rate; its columns are checked."""
+    """The declared rate of a stream; also checks its columns."""
     for column in stream.columns:
         if COLUMNS.get(column.name.lower()) != column.type:
             raise DataError(

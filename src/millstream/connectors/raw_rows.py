@@ -1,4 +1,4 @@
-"""Rows as a file or a line of text has them, and what becomes of those that do not fit."""
+"""Turns rows from files and lines of text into checked rows and bad rows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from millstream.model.errors import DataError, brief
 from millstream.model.records import BadRow, Checked, Ints
 from millstream.model.types import STRING, is_atomic, sql_name
 
-PART_ROWS = 65_536  # at most so many rows are typed at once
+PART_ROWS = 65_536  # the most rows converted at once
 
 
 @dataclass(frozen=True)
 class RowLocation:
-    """Where rows lie: what messages call it and a row in it, and the columns that have one value
-    for all of them."""
+    """Where rows come from: how messages name the place and a row in it, and the columns with one
+    constant value for all rows."""
 
     name: str
     line: str = "line"
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
 
     def read_fields(self, stream: Stream) -> list[Field]:
-        """The columns that are to be read."""
+        """The columns to read."""
         return [field for field in stream.columns if field.name not in self.constants]
 
     def complaint(self, number: int, message: str) -> str:
@@ -39,8 +39,8 @@ class RowLocation:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Some rows: their columns, not yet of their types, the number of each row in its file, and why
-    others between them cannot be read, by their numbers."""
+    """Some rows: their columns, not converted yet, the line number of each row, and the reasons why
+    others between them cannot be read, by line number."""
 
     table: pa.Table
     lines: Ints
@@ -48,7 +48,7 @@ class RawRows:
 
 
 def checked(stream: Stream, part: RawRows, place: RowLocation) -> Checked:
-    """The rows in the declared types; what is wrong is told with its place."""
+    """The rows in the declared types; messages of bad rows give the place."""
     table = part.table
     for name, value in place.constants.items():
         table = table.append_column(name, pa.repeat(value, table.num_rows))
@@ -65,7 +65,7 @@ def checked(stream: Stream, part: RawRows, place: RowLocation) -> Checked:
 
 
 def left_out(stream: Stream, number: int, dropped: Dropped, place: RowLocation) -> Checked:
-    """In place of a row that was too long to be read."""
+    """Stands for a row that was too long to read."""
     shown = brief(dropped.beginning.decode(errors="replace"))
     return Checked(nothing(stream), [BadRow(1, place.complaint(number, f"{shown}: {dropped.why}"))])
 
@@ -74,17 +74,17 @@ def left_out(stream: Stream, number: int, dropped: Dropped, place: RowLocation) 
 
 
 def check_text(stream: Stream, connector: str) -> None:
-    """Refuse columns that no text can stand for."""
+    """Reject columns whose type has no text form."""
     for column in stream.columns:
         if not is_atomic(column.type) or pa.types.is_duration(column.type):
             raise DataError(
                 f'{stream.kind} "{stream.name}": connector "{connector}" cannot read column '
-                f'"{column.name}": it is {sql_name(column.type)}, which no text stands for'
+                f'"{column.name}": {sql_name(column.type)} has no text form'
             )
 
 
 def read_text(fields: Sequence[Field], part: RawRows, units: TimeUnits) -> RawRows:
-    """Columns of bytes in their types; rows with a value that is not of its type are left out."""
+    """Converts columns of bytes to their types; drops rows with a value that does not fit."""
     bad = dict(part.bad)
     columns = []
     for index, column in enumerate(fields):

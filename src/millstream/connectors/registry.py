@@ -1,5 +1,5 @@
-"""The connectors of a session: those that every session knows, each loaded when it is first used,
-and those that its user registers."""
+"""The connectors of a session: the built-in ones, each loaded on first use, and those that the user
+registers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from millstream.model.names import Name
 Connect = Callable[..., Any]
 
 # `CREATE STREAM … SOURCE name(…)`, by the name in lower case. These are called with their values
-# and options, as a user's connector is.
+# and options, like a user's connector.
 _FUNCTIONS = {"nexmark": "nexmark"}
 
-# These go by what their stream declares, and are told whether only the rows are wanted that are
-# available now. All have a function `connect`.
+# These are called with the stream's declaration and whether to read only the rows available now.
+# Each module has a function `connect`.
 _SOURCES = {
     "parquet": "file_source",
     "csv": "file_source",
@@ -73,7 +73,7 @@ def _loaded(module: str, function: str = "connect") -> Connect:
 
 
 class Connectors:
-    """What the names after SOURCE, INTO and `sink=` stand for."""
+    """Resolves the names after SOURCE, INTO and `sink=`."""
 
     def __init__(self) -> None:
         self._sources: dict[str, tuple[Connect, Callable[[Any], Any] | None, bool]] = {}
@@ -91,14 +91,14 @@ class Connectors:
         return [*self._sources, *_FUNCTIONS, *_SOURCES]
 
     def is_registered(self, name: str) -> bool:
-        """Whether the user brought the source, or it is a function of ours."""
+        """Whether the user registered the source, or it is a built-in function."""
         return name.lower() in {**self._sources, **_FUNCTIONS}
 
     def has_source(self, name: str) -> bool:
         return name.lower() in self.sources
 
     def row_source(self, stream: Stream, available_now: bool) -> RowSource:
-        """Where the rows of a stream come from; nothing is opened."""
+        """The source of a stream's rows; does not open anything."""
         assert stream.connector is not None
         name = stream.connector.name.text.lower()
         if self.is_registered(name):
@@ -125,9 +125,9 @@ class Connectors:
     def add_sink(self, name: str, open: OpenSink) -> None:
         if not callable(open):
             raise QueryError(
-                f'sink "{name}" is opened by a function, not by {type(open).__name__}',
-                help="session.sink(name, open): open(context, …) gives an object with give(table, "
-                "batch) and close(), or a function f(table, batch)",
+                f'sink "{name}" must be opened by a function, not by {type(open).__name__}',
+                help="session.sink(name, open): open(context, …) returns an object with give("
+                "table, batch) and close(), or a function f(table, batch)",
             )
         self._sinks[name.lower()] = open
 
@@ -139,7 +139,7 @@ class Connectors:
         return self._sinks.get(name.lower()) or built_in_sink(name)
 
     def check_sink(self, name: Name) -> None:
-        """Refuse a name that no sink has."""
+        """Reject a name that no sink has."""
         if self._opener(name.text) is None:
             raise QueryError(
                 f'sink "{name.text}" does not exist',
@@ -148,8 +148,8 @@ class Connectors:
             )
 
     def check_target(self, sink: Connector, spark: bool) -> None:
-        """Refuse a sink of INSERT INTO that does not exist, and options that it does not have; on
-        the Spark engine other names are those of Spark's formats, which know their options."""
+        """Reject an unknown sink of INSERT INTO, or unknown options. On the Spark engine other
+        names are Spark formats, which check their own options."""
         if not spark:
             self.check_sink(sink.name)
         opener = self._opener(sink.name.text)
@@ -166,7 +166,7 @@ class Connectors:
         return opener is not None and option in inspect.signature(opener).parameters
 
     def open_sink(self, sink: object, context: SinkContext) -> Sink:
-        """The sink that `query.start` or INSERT INTO names; None means that results are kept."""
+        """Open the sink of `query.start` or INSERT INTO; None keeps the results in memory."""
         if sink is None:
             return Noop()
         if isinstance(sink, UnopenedSink):
@@ -200,7 +200,7 @@ class Connectors:
 
 
 def table_source(table: Table) -> TableSource:
-    """Where the table is read from. What its declaration says is checked; nothing is opened."""
+    """The source of a table's rows. Checks the declaration; does not open anything."""
     assert table.connector is not None
     name = table.connector.name.text
     if name.lower() not in _TABLES:
@@ -226,7 +226,7 @@ def named_sink(name: str, /, *values: Any, **options: Any) -> NamedSink:
 
 
 def asked_for(sink: object) -> NamedSink | None:
-    """A sink that is asked for by name; None if it is not."""
+    """The sink if it is given by name, else None."""
     if isinstance(sink, str):
         return NamedSink(sink)
     if isinstance(sink, Connector):
@@ -235,7 +235,7 @@ def asked_for(sink: object) -> NamedSink | None:
 
 
 def is_kept(sink: object) -> bool:
-    """Whether all answers are kept, for `results()`."""
+    """Whether all results are kept for `results()`."""
     named = asked_for(sink)
     return sink is None or (named is not None and named.name.lower() == "memory")
 
@@ -246,7 +246,7 @@ def built_in_sink(name: str) -> OpenSink | None:
 
 
 def check_options(sink: NamedSink | None, opener: OpenSink) -> None:
-    """So that a mistake is told in our words, before anything is opened."""
+    """Reject unknown, missing or too many options before anything is opened."""
     assert sink is not None
     _, *known = inspect.signature(opener).parameters.values()  # the first is the context
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):

@@ -1,8 +1,8 @@
 """Lines from a socket: `SOURCE socket(host => 'localhost', port => 9999)`.
 
-Each line is a row: one STRING column has it as it is, or `format => 'json'` or `'csv'` reads the
-declared columns out of it. The end of the connection is the end of the stream. A line of more than
-`max_line` bytes (16 MiB) is a bad row.
+Each line is a row: a single STRING column holds the line itself, or `format => 'json'` or `'csv'`
+parses the declared columns from it. The stream ends with the connection. A line of more than
+`max_line` bytes (default: 16 MiB) is a bad row.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from millstream.model.long_texts import MOST_BYTES
 from millstream.model.records import Checked, Ints
 from millstream.model.types import STRING
 
-_PATIENCE = 0.1  # seconds after which a silent connection looks whether anyone still reads
+_PATIENCE = 0.1  # seconds of silence before checking whether the query still reads
 _CONNECTING = 10.0
 _BYTES = 1 << 16
 _NO_HEADER = CsvFormat(header=False)
@@ -43,12 +43,12 @@ _NO_HEADER = CsvFormat(header=False)
 
 @dataclass(frozen=True)
 class SocketArguments:
-    """What a stream says of its socket."""
+    """The socket options of a stream."""
 
     host: str
     port: int
     format: str
-    longest: int  # bytes of a line
+    longest: int  # bytes per line
 
 
 def socket_arguments(stream: Stream) -> SocketArguments:
@@ -61,7 +61,7 @@ def socket_arguments(stream: Stream) -> SocketArguments:
     )
     if found.format == "text" and [column.type for column in stream.columns] != [STRING]:
         raise given.error(
-            "gives lines: one STRING column", "for others write format => 'json' or 'csv'"
+            "gives lines: one STRING column", "for other columns write format => 'json' or 'csv'"
         )
     if found.format == "csv":
         check_text(stream, "socket")
@@ -69,7 +69,7 @@ def socket_arguments(stream: Stream) -> SocketArguments:
 
 
 def connect(stream: Stream, available_now: bool) -> RowSource:
-    """Nobody knows what is available: it is read to its end."""
+    """With `available_now` too, the socket is read to its end: what is available is not known."""
     lines = SocketLines(stream, socket_arguments(stream))
     return RowSource(lambda: InterruptibleItems(lines.rows), replays=False)
 
@@ -104,7 +104,7 @@ class SocketLines:
         yield checked(self._stream, read_text(fields, part, self._stream.units), self._place)
 
     def _csv(self, lines: list[bytes], numbers: Ints) -> Iterator[Checked]:
-        """Each line is a row by itself: a quote that is not closed spoils no other."""
+        """Each line is a row by itself: an unclosed quote affects no other line."""
         names = [field.name for field in self._stream.columns]
         columns = CsvColumns(names, names)
         first = 0
@@ -116,13 +116,13 @@ class SocketLines:
                 first = index + 1
                 if line is not None and line.strip():
                     fault = (
-                        "a line end is in it" if b"\r" in line else "a quote in it is not closed"
+                        "it contains a line end" if b"\r" in line else "it has an unclosed quote"
                     )
                     dropped = Dropped(line[:SHOWN], fault)
                     yield left_out(self._stream, int(numbers[index]), dropped, self._place)
 
     def _chunks(self, closed: threading.Event) -> Iterator[bytes]:
-        """What comes, as it comes."""
+        """The bytes as they arrive."""
         with self._connected() as connection:
             while not closed.is_set():
                 try:

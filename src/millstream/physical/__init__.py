@@ -1,1 +1,1 @@
-"""Operators over batches of columns, and what they are made of."""
+"""Physical operators over columnar batches, and their building blocks."""

@@ -1,8 +1,8 @@
 """Batches: what flows on an edge of a physical plan.
 
 A batch is a bag of elements and a frontier: no later element on that edge starts before it. Rows
-are Arrow columns, gathered late: taking rows from a batch composes row numbers, and a column is
-only copied when something reads it.
+are Arrow columns, gathered lazily: taking rows from a batch composes row numbers, and a column is
+copied only when something reads it.
 
 >>> import numpy as np, pyarrow as pa
 >>> batch = Batch.of([pa.array(["a", "b", "c"])], start=[1, 2, 3], end=[5, 5, 5], frontier=3)
@@ -29,18 +29,18 @@ from millstream.physical.kernels.scans import all_ones
 
 Ints: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
-State: TypeAlias = dict[str, Any]  # of NumPy and Arrow arrays, plain values, and such again
+State: TypeAlias = dict[str, Any]  # NumPy and Arrow arrays, plain values, and nested states
 
 NEVER = -(2**63)  # the frontier before anything is known
 
-# Shared by batches: no operator writes to what it is given.
+# Shared by batches: no operator writes to its input.
 _ONES = np.ones(1 << 16, np.int64)
 _ZEROS = np.zeros(1 << 16, np.int64)
 _NUMBERS = np.arange(1 << 16)
 
 
 def ones(length: int) -> Ints:
-    """The weights of elements that are there once."""
+    """Weights of 1."""
     return _ONES[:length] if length <= len(_ONES) else np.ones(length, np.int64)
 
 
@@ -49,12 +49,12 @@ def zeros(length: int) -> Ints:
 
 
 def numbers(length: int) -> Ints:
-    """From 0 on."""
+    """0, 1, 2, …"""
     return _NUMBERS[:length] if length <= len(_NUMBERS) else np.arange(length)
 
 
 def are_ones(weight: Ints) -> bool:
-    """Whether all elements are there once; where `ones` says so it need not be looked at."""
+    """Whether all weights are 1; arrays from `ones` are not scanned."""
     return weight.base is _ONES or all_ones(weight)
 
 
@@ -65,7 +65,8 @@ class Gatherable(Protocol):
 
 
 def long_sizes(source: Gatherable | pa.Array, index: Ints) -> Ints | None:
-    """The bytes of each of these texts, if together they may be too long for one array."""
+    """The length in bytes of each of these texts, if together they may be too long for one
+    array."""
     if not isinstance(source, pa.Array):
         sizes = getattr(source, "long_sizes", None)
         return None if sizes is None else sizes(index)
@@ -79,7 +80,7 @@ def long_sizes(source: Gatherable | pa.Array, index: Ints) -> Ints | None:
 
 
 class LazyColumn:
-    """Rows `index` of a source; all of them, in order, where there is no index."""
+    """Rows `index` of a source; all rows in order if there is no index."""
 
     __slots__ = ("_array", "index", "source")
 
@@ -96,12 +97,13 @@ class LazyColumn:
             else:
                 assert self.index is not None
                 self._array = self.source.take(self.index)
-            self.source, self.index = self._array, None  # the other rows are let go
+            self.source, self.index = self._array, None  # releases the other rows
         return self._array
 
     @property
     def long_sizes(self) -> Ints | None:
-        """The bytes of each text of the column, where it is wide or may become so."""
+        """The length in bytes of each text of the column, if it is large_string or may become
+        so."""
         if self._array is None:
             assert self.index is not None
             return long_sizes(self.source, self.index)
@@ -110,7 +112,7 @@ class LazyColumn:
         return np.diff(long_texts.offsets_of(self._array))
 
     def part(self, first: int, stop: int) -> LazyColumn:
-        """Some rows in a row, as few as one array that is not wide holds if they are texts."""
+        """A range of rows, small enough for an array with 32-bit offsets if they are texts."""
         if self._array is None:
             assert self.index is not None
             return LazyColumn(self.source, self.index[first:stop])
@@ -124,7 +126,7 @@ class LazyColumn:
         return LazyColumn(self.source, self.index[:count])
 
     def tail(self, first: int) -> LazyColumn:
-        """The rows from one on."""
+        """The rows from `first` on."""
         if self._array is not None:
             return LazyColumn(self._array, np.arange(first, len(self._array)))
         assert self.index is not None
@@ -166,7 +168,7 @@ class Columns(Sequence[pa.Array]):
         return Columns([*self.lazy, *other.lazy])
 
     def take(self, index: Ints) -> Columns:
-        composed: dict[int, Ints] = {}  # columns of one origin share their row numbers
+        composed: dict[int, Ints] = {}  # columns of one source share their row numbers
         taken = []
         for column in self.lazy:
             if column._array is not None:
@@ -229,7 +231,7 @@ class Batch:
         return Batch(self.columns.take(index), start, end, weight, self.frontier)
 
     def where(self, mask: Mask) -> Batch:
-        """The elements for which the mask holds; itself if it holds for all."""
+        """The elements for which the mask holds; the batch itself if it holds for all."""
         if np.count_nonzero(mask) == len(mask):
             return self
         return self.take(positions(mask))
@@ -240,19 +242,19 @@ class Batch:
         return Batch(columns, self.start[place], self.end[place], self.weight[place], self.frontier)
 
     def tail(self, first: int) -> Batch:
-        """The elements from one on, which do not hold on to the others once they are gathered."""
+        """The elements from `first` on. Once gathered, they do not keep the others in memory."""
         columns = Columns([column.tail(first) for column in self.columns.lazy])
         times = self.start[first:].copy(), self.end[first:].copy()
         weight = self.weight[first:] if self.weight.base is _ONES else self.weight[first:].copy()
         return Batch(columns, *times, weight, self.frontier)
 
     def timed(self, start: Ints, end: Ints) -> Batch:
-        """The same rows with other intervals; those whose interval is empty are left out."""
+        """The same rows with other intervals; drops rows with an empty interval."""
         return Batch(self.columns, start, end, self.weight, self.frontier).where(start < end)
 
     def gathered(self) -> Batch:
-        """The batch with all its columns read: whoever keeps it beyond the call that gave it must
-        do that, since the state that late columns refer to changes."""
+        """The batch with all its columns gathered. Needed to keep a batch beyond the call that
+        returned it, since lazy columns refer to state that changes."""
         list(self.columns)
         return self
 
@@ -277,8 +279,8 @@ class Batch:
 
 
 def pieces(batch: Batch, texts: Sequence[int]) -> list[Batch]:
-    """The same elements in batches of which no column need be wide; `texts` are the columns of
-    text. Only the last one has the frontier."""
+    """The same elements in batches whose text columns fit 32-bit offsets; `texts` are the text
+    columns. Only the last batch has the frontier."""
     found = (batch.columns.lazy[position].long_sizes for position in texts)
     sizes = [each for each in found if each is not None]
     if not sizes:
@@ -294,7 +296,7 @@ def _part(batch: Batch, first: int, stop: int) -> Batch:
 
 
 def merged(batches: Sequence[Batch]) -> Batch:
-    """One batch of the elements of several, with the frontier of the last."""
+    """One batch with the elements of several, and the frontier of the last."""
     full = [batch for batch in batches if len(batch)] or [batches[-1]]
     if len(full) == 1:
         return full[0].up_to(batches[-1].frontier)

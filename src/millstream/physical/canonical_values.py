@@ -1,4 +1,4 @@
-"""Equal values with the same bits, for whoever compares bits."""
+"""Gives equal values the same bits, for bitwise comparisons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from millstream.physical.state.keys import fields_of, float_words
 
 
 def has_floating(type: pa.DataType) -> bool:
-    """Whether there are floating numbers in it: of those, equal ones may have other bits."""
+    """Whether the type contains floats, for which equal values may have different bits."""
     parts = (type.field(i).type for i in range(type.num_fields))
     return pa.types.is_floating(type) or any(map(has_floating, parts))
 
 
 def canonical(array: pa.Array) -> pa.Array:
-    """The values, those that are equal with the same bits: there are two zeros, and many NaN."""
+    """The values with one bit pattern for both zeros and one for all NaNs."""
     type = array.type
     if not has_floating(type):
         return array
@@ -29,7 +29,7 @@ def canonical(array: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(fields, fields=list(type), mask=array.is_null())
     if pa.types.is_list(type):
         offsets = array.offsets
-        if array.null_count:  # a NULL is told by its offset
+        if array.null_count:  # the offsets encode NULL
             offsets = pc.if_else(pa.array([*array.is_valid().to_pylist(), True]), offsets, None)
         return pa.ListArray.from_arrays(offsets, canonical(array.values), type=type)
     values: NDArray[Any] = float_words(array)

@@ -1,4 +1,4 @@
-"""Arithmetic on arrays of instants, which never goes beyond INFINITY."""
+"""Arithmetic on arrays of instants that saturates at INFINITY."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plus(instants: Ints, distance: int) -> Ints:
 
 
 def up(instants: Ints, granule: int) -> Ints:
-    """The first instant of the grid at or after each; the ends of time stay."""
+    """The first multiple of the granule at or after each instant; NEVER and INFINITY stay."""
     if granule == 1:
         return instants
     free = (instants <= INFINITY - granule) & (instants > NEVER + granule)

@@ -1,9 +1,9 @@
-"""What physical operators are: a node of the plan, and the running operator that it opens.
+"""The base classes of physical operators: a node of the plan, and the running operator it opens.
 
-A node is constant and says what is computed and how; an operator has the state. The engine gives
-an operator the batches of its inputs (`process`); each call may advance the frontier of one of
-them, and gives the batches that follow from it. An operator with several inputs advances to the
-smallest of their frontiers.
+A node is immutable and says what is computed and how; an operator has the state. The engine passes
+an operator the batches of its inputs (`process`); each call may advance the frontier of one input,
+and returns the resulting batches. An operator with several inputs advances to the smallest of their
+frontiers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from millstream.physical.expressions import Draws
 
 
 class Pattern(Enum):
-    """How the elements on an edge come and go (G5 §3.1; K §12.3.4)."""
+    """The update pattern of the elements on an edge (G5 §3.1; K §12.3.4)."""
 
     MONOTONIC = "MONOTONIC"  # nothing ever expires
-    WEAKEST = "WEAKEST"  # in order of start, and in the same order of end
-    WEAK = "WEAK"  # the end of each is known, in any order
+    WEAKEST = "WEAKEST"  # ordered by start, and equally by end
+    WEAK = "WEAK"  # each end is known, in any order
     STRICT = "STRICT"  # some are retracted by negative elements
 
     @property
@@ -57,14 +57,14 @@ class Context:
     draws: Draws = field(default_factory=Draws)
     #: The frontier of each source.
     sources: list[int] = field(default_factory=list)
-    #: Whether rows may come that start before it: to a query without state none is late.
+    #: Whether rows may start before their source's frontier: for a stateless query no row is late.
     admits_late: bool = False
-    #: Whether the answer comes in order of start.
+    #: Whether the answer is ordered by start.
     in_order: bool = False
 
     @property
     def has_begun(self) -> bool:
-        """Whether no source can start earlier any more than the beginning says."""
+        """Whether no source can start earlier than `beginning` any more."""
         return min(self.sources, default=NEVER) >= self.beginning
 
     def fail(self, row: Row, message: str) -> None:
@@ -78,7 +78,8 @@ class Operator(ABC):
     def process(self, port: int, batch: Batch) -> Sequence[Batch]: ...
 
     def begin(self) -> Sequence[Batch]:
-        """What was held back until it is known when time begins; called once, when it is."""
+        """The batches held back until the beginning of time is known; called once, at that
+        moment."""
         return ()
 
     @property
@@ -88,20 +89,20 @@ class Operator(ABC):
 
     @property
     def nbytes(self) -> int:
-        """How much memory the state takes."""
+        """How many bytes of memory the state takes."""
         return 0
 
     @property
     def touched(self) -> int:
-        """How many elements and events were looked at so far, beside the rows that came: what a
-        row costs, counted."""
+        """How many elements and events were examined so far, besides the input rows: a count of the
+        work."""
         return 0
 
     def save(self) -> State:
         return {}
 
     def restore(self, state: State) -> None:
-        """Take over a saved state; the operator was just opened."""
+        """Restore a saved state right after the operator was opened."""
         assert not state
 
 
@@ -115,7 +116,7 @@ class PhysicalPlan(ABC):
         return tuple(getattr(self, name) for name in self.input_names)
 
     def with_inputs(self, inputs: Sequence[PhysicalPlan]) -> PhysicalPlan:
-        """The node over other inputs; itself where they are the same."""
+        """The node over other inputs; itself if they are the same."""
         if all(new is old for new, old in zip(inputs, self.inputs, strict=True)):
             return self
         changes: dict[str, Any] = dict(zip(self.input_names, inputs, strict=False))
@@ -137,12 +138,12 @@ class PhysicalPlan(ABC):
 
     @property
     def state(self) -> str | None:
-        """What kind of state the operator keeps, for people."""
+        """The kind of state the operator keeps, for display."""
         return None
 
     @property
     def told(self) -> dict[str, str]:
-        """What a node of a kind that `text` does not know says about itself."""
+        """How a node of a kind unknown to `text` describes itself."""
         return {}
 
     @abstractmethod
@@ -160,7 +161,7 @@ class Frontiers:
         return min(self.each)
 
     def advance(self, port: int, frontier: int) -> int:
-        """Gives the smallest frontier afterwards."""
+        """Returns the smallest frontier afterwards."""
         self.each[port] = max(self.each[port], frontier)
         return self.least
 

@@ -1,4 +1,4 @@
-"""The order of rows as SQL has it, as int64 words: NULL first, NaN after all numbers."""
+"""SQL's order of rows as int64 words: NULL first, NaN after all numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from millstream.physical.kernels.scans import ascends, climbs
 
 
 def order_words(array: pa.Array) -> Iterator[Ints]:
-    """Words, the first one first, by which the values of one batch are ordered."""
+    """The words that order the values of one batch, most significant first."""
     valid = validity(array)
     if valid is not None:
         yield valid.astype(np.int64)
@@ -44,12 +44,12 @@ def order_words(array: pa.Array) -> Iterator[Ints]:
 
 
 def has_one_word(type: pa.DataType) -> bool:
-    """Whether values of all batches are ordered by one and the same word, beside that of NULL."""
+    """Whether one word, besides that of NULL, orders the values across batches."""
     return is_plain(type) or bool(pa.types.is_boolean(type))
 
 
 def _ranks(array: pa.Array) -> Ints:
-    """The places of values among the different values of the array; 0 for NULL."""
+    """The ranks of values among the distinct values of the array; 0 for NULL."""
     encoded = array.dictionary_encode()
     order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
     ranks = np.empty(len(order) + 1, np.int64)
@@ -60,9 +60,9 @@ def _ranks(array: pa.Array) -> Ints:
 
 
 def _float_order(array: pa.Array) -> Ints:
-    """Doubles as integers of the same order."""
+    """Doubles as integers with the same order."""
     values = view(array).view(np.float32 if array.type.bit_width == 32 else np.float64)
-    values = values.astype(np.float64) + 0.0  # one zero
+    values = values.astype(np.float64) + 0.0  # -0.0 becomes 0.0
     values[np.isnan(values)] = np.nan
     bits = values.view(np.int64)
     ordered: Ints = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
@@ -73,8 +73,8 @@ def _float_order(array: pa.Array) -> Ints:
 
 
 def in_order(batch: Batch) -> Batch:
-    """By start, end and row. Only elements that start together are compared further, and only as
-    far as the columns that tell them apart."""
+    """Sorted by start, end and row. Only elements with equal starts are compared further, and only
+    up to the first column that differs."""
     start, end = batch.start, batch.end
     order = None
     if not ascends(start):
@@ -103,13 +103,13 @@ def _words_of(column: LazyColumn, rows: Ints) -> list[Ints]:
 
 
 def _sorted_ties(rows: Ints, group: Ints, readers: Iterable[_Reader]) -> Ints:
-    """Rows by group, which ascends, then by words; the given array if they are in order."""
+    """Rows by group, which ascends, then by words; the given array if it is sorted already."""
     given = found = rows
-    places = numbers(len(rows))  # of those that are still tied, in what is found
+    places = numbers(len(rows))  # positions of the rows that are still tied
     for read in readers:
         words = read(rows)
         order = np.arange(len(rows))
-        moved = [sort_groups(group, word, order) for word in reversed(words)]  # each is stable
+        moved = [sort_groups(group, word, order) for word in reversed(words)]  # stable sorts
         if any(moved):
             found = given.copy() if found is given else found
             rows = rows[order]
@@ -125,7 +125,7 @@ def _sorted_ties(rows: Ints, group: Ints, readers: Iterable[_Reader]) -> Ints:
 
 
 def sorted_rows(times: Ints, columns: Sequence[pa.Array]) -> Ints | None:
-    """The rows in order of time, then of the columns; None if they are."""
+    """The rows in order of time, then of the columns; None if they are sorted already."""
     if climbs(times):
         return None
     words = [times, *(word for column in columns for word in order_words(column))]
@@ -135,7 +135,7 @@ def sorted_rows(times: Ints, columns: Sequence[pa.Array]) -> Ints | None:
 
 
 def one_by_one(batch: Batch, columns: Sequence[pa.Array]) -> Batch:
-    """Every row as often as it comes, in order of start, then of the columns."""
+    """Every row as often as its weight, in order of start, then of the columns."""
     order = sorted_rows(batch.start, columns)
     batch = batch if order is None else batch.take(order)
     if not are_ones(batch.weight):
@@ -144,7 +144,7 @@ def one_by_one(batch: Batch, columns: Sequence[pa.Array]) -> Batch:
 
 
 def _is_sorted(words: Sequence[Ints]) -> bool:
-    tied = np.ones(max(len(words[0]) - 1, 0), np.bool_)  # with the row before, so far
+    tied = np.ones(max(len(words[0]) - 1, 0), np.bool_)  # with the previous row, so far
     for word in words:
         if (tied & (word[1:] < word[:-1])).any():
             return False

@@ -10,7 +10,7 @@ from millstream.physical.operator import PhysicalPlan
 
 @dataclass(frozen=True)
 class Exchanged:
-    """An edge of the plan whose rows change places; `copies` of each are sent."""
+    """An edge of the plan whose rows move to other places; `copies` of each row are sent."""
 
     node: PhysicalPlan
     copies: int = 1
@@ -18,8 +18,8 @@ class Exchanged:
 
 @dataclass(frozen=True)
 class Placing:
-    """How a plan is cut for Spark: the edges whose rows change places, and the levels of fragments
-    above the leaves."""
+    """How a plan is cut for Spark: the exchanged edges, and the levels of fragments above the
+    leaves."""
 
     exchanged: Sequence[Exchanged]
     levels: int

@@ -65,6 +65,6 @@ def plan_data(root: PhysicalPlan) -> dict[str, Any]:
 
 
 def plan_of(data: Any) -> PhysicalPlan:
-    """StructureError where this version cannot read it."""
+    """StructureError if this version cannot read it."""
     root: PhysicalPlan = _PLANS.from_data(data, PhysicalPlan)
     return root

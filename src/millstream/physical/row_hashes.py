@@ -1,6 +1,6 @@
-"""Hashes of whole rows, the same for rows that are equal in SQL, in every process and release.
+"""Hashes of whole rows. Rows that are equal in SQL have equal hashes, in every process and release.
 
-NULL hashes as 0, and an array by its length alone: rows with the same hash may differ.
+NULL hashes as 0, and an array only by its length: rows with the same hash may differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def row_hashes(columns: Sequence[pa.Array], length: int) -> Hashes:
 
 
 def _words(array: pa.Array) -> Iterator[Ints]:
-    """Words that are equal where values are."""
+    """Words that are equal for equal values."""
     type = array.type
     if pa.types.is_floating(type):
         yield float_words(array)

@@ -1,6 +1,6 @@
-"""Physical plans as text: which operators run, and what is known of what flows between them.
+"""Physical plans as text: the operators, and the facts about the edges between them.
 
-One node a line, two spaces a level, `Name key=value key=[a, b]`, expressions in SQL, as logical
+One node per line, two spaces per level, `Name key=value key=[a, b]`, expressions in SQL, as logical
 plans are printed. A line ends with the facts of the edge above it: the update pattern, whether
 elements are only added (`[+]`) or also retracted (`[+,-]`), and the kind of state if there is one.
 A node with several consumers is printed once, marked `shared=#1`, and then referred to as
@@ -46,7 +46,7 @@ from millstream.physical.operators.top_n import TopN
 
 
 def physical_text(plan: PhysicalPlan, time: TimeDomain = RAW_TIME) -> str:
-    """The plan, with durations as the time line of its streams has them."""
+    """The plan, with durations in the time units of its streams."""
     return "\n".join(_lines(plan, 0, time, SharedNodes(plan)))
 
 
@@ -66,7 +66,7 @@ def _lines(plan: PhysicalPlan, level: int, time: TimeDomain, shared: SharedNodes
 
 
 def physical_json(plan: PhysicalPlan, time: TimeDomain = RAW_TIME) -> dict[str, object]:
-    """The plan as plain data. A node that was told before is `{"operator": "Shared", …}`."""
+    """The plan as plain data. A node that occurred before is `{"operator": "Shared", …}`."""
     return _json(plan, time, SharedNodes(plan))
 
 
@@ -89,7 +89,7 @@ def _json(plan: PhysicalPlan, time: TimeDomain, shared: SharedNodes) -> dict[str
 
 
 class SharedNodes:
-    """The nodes of a plan with several consumers, numbered as they are met."""
+    """The nodes of a plan with several consumers, numbered in order of first use."""
 
     def __init__(self, plan: PhysicalPlan) -> None:
         self._consumers: Counter[int] = Counter()
@@ -106,7 +106,7 @@ class SharedNodes:
         return self._consumers[id(plan)] > 1
 
     def is_known(self, plan: PhysicalPlan) -> bool:
-        """Whether it was told before."""
+        """Whether it occurred before."""
         return id(plan) in self._numbers
 
     def name(self, plan: PhysicalPlan) -> str:
@@ -114,7 +114,7 @@ class SharedNodes:
 
 
 def facts(plan: PhysicalPlan) -> dict[str, str]:
-    """What is known of the node's output, and what it keeps."""
+    """The facts of the node's output and state."""
     own = {"pattern": plan.pattern.value, "emits": f"[{','.join(_signs(plan))}]"}
     if plan.state is not None:
         parts = plan.state.split(", ")
@@ -130,7 +130,7 @@ def _signs(plan: PhysicalPlan) -> list[str]:
 
 
 def properties(plan: PhysicalPlan, time: TimeDomain) -> dict[str, str]:
-    """What a node says about itself, defaults left out."""
+    """The properties of a node, without defaults."""
     match plan:
         case Source():
             return _source(plan)
@@ -227,7 +227,7 @@ def _areas(areas: Iterable[AreaChoice], time: TimeDomain) -> dict[str, str]:
 
 
 def _once(plan: Pointwise) -> dict[str, str]:
-    """Of which inputs a row counts once, however often it is there."""
+    """The inputs of which a row counts once, regardless of its multiplicity."""
     sides = [side for side, once in zip(("left", "right"), plan.once, strict=True) if once]
     return {"once": _list(sides)} if sides else {}
 

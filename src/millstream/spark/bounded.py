@@ -1,4 +1,4 @@
-"""A query over bounded inputs on Spark: one job of our tasks, or Spark alone."""
+"""Queries over bounded inputs on Spark: one job of Millstream's tasks, or plain Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer(
     frames: Sequence[RemoteRows] = (),
     frontier: int = INFINITY,
 ) -> Outcome:
-    """All that the plan gives over the inputs, when every source has come so far after them."""
+    """The whole answer of the plan over the inputs, after every source has reached `frontier`."""
     streams = [*inputs, *(frame.reading.stream.name for frame in frames)]
     step = BatchStep(dict.fromkeys(streams, Advance(frontier)), beginning=INFINITY)
     rows = [LeafInput(stream, records, 0) for stream, records in inputs.items()]
@@ -52,7 +52,7 @@ def answer(
 def native_answer(
     spark: SparkSession, query: NativeQuery, frames: Mapping[str, DataFrame]
 ) -> Batch:
-    """The same of a query that Spark can run by itself."""
+    """The same for a query that Spark can run by itself."""
     own = for_batches(spark)
     given = {name: typed(moved(frame, own)) for name, frame in frames.items()}
     for name in given:

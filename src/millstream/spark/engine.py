@@ -1,4 +1,4 @@
-"""The Spark engine: queries over bounded input, by our tasks or by Spark alone; started ones."""
+"""The Spark engine: bounded queries, by Millstream's tasks or plain Spark, and started queries."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 
 class Sources(Protocol):
-    """Where the rows of streams are."""
+    """Access to the rows of streams."""
 
     def stream(self, name: str) -> Stream: ...
 
     def records(self, names: Iterable[str]) -> Mapping[str, Records]:
-        """All rows of streams that end and that this process reads."""
+        """All rows of bounded streams that this process reads."""
 
     def spark_rows(self, name: str, plan: Plan) -> SparkRows | None:
-        """All rows of a stream that Spark reads for a plan; None if it does not."""
+        """All rows of a stream if Spark reads it for the plan, else None."""
 
     def read_by_spark(self, plan: Plan) -> Mapping[str, Stream]:
         """The sources of a plan that Spark reads."""
@@ -78,7 +78,7 @@ class SparkEngine:
     def _outcome(
         self, plan: Plan, physical: PhysicalPlan, chance: RandomDraws, until: int = INFINITY
     ) -> Outcome:
-        """What the operators give, over what starts by an instant."""
+        """The operators' output over the rows that start by an instant."""
         known, found = self._sources, self._rows(plan)
         frames = [
             RemoteRows(Reading(known.stream(n), until=until), rows) for n, rows in found.items()
@@ -90,18 +90,18 @@ class SparkEngine:
         return bounded.answer(self._spark(), work, inputs, frames, frontier)
 
     def _rows(self, plan: Plan) -> Mapping[str, SparkRows]:
-        """Of the streams that Spark reads."""
+        """The rows of the streams that Spark reads."""
         found = {name: self._sources.spark_rows(name, plan) for name in sources_of(plan)}
         return {name: rows for name, rows in found.items() if rows is not None}
 
     def _work(self, physical: PhysicalPlan, seed: int) -> RemoteQuery:
-        """With a shard for each task."""
+        """With one shard per task."""
         places = self._spark().sparkContext.defaultParallelism
         functions, aggregates = self._catalog.functions, self._catalog.aggregates
         return RemoteQuery(fragments_of(physical), places, places, functions, aggregates, seed)
 
     def _native(self, plan: Plan) -> NativeQuery | None:
-        """The query for Spark alone, if it has no state and Spark reads all its streams. For EMIT
+        """The query for plain Spark, if it has no state and Spark reads all its streams. For EMIT
         FINAL."""
         read = self._sources.read_by_spark(plan)
         names = {field.name.lower() for field in plan.schema}
@@ -119,8 +119,8 @@ class SparkEngine:
         return Opener(own, chance.seed, checkpoint, places, runner, discards)
 
     def explained(self, query: PlannedQuery) -> str:
-        """A query that is started shows late rows, and rows that fail one by one, so of what Spark
-        does by itself only the leaves."""
+        """A started query reports late rows and each row that fails, so Spark runs only its leaves
+        natively."""
         plan = query.optimized
         text = fragments_text(fragments_of(query.physical), plan.domain)
         read = self._sources.read_by_spark(plan)

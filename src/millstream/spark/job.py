@@ -1,4 +1,4 @@
-"""A batch as one Spark job: the leaves, then level after level; the driver collects messages."""
+"""Runs a batch as one Spark job: the leaves, then level by level; the driver collects messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEAF_SCHEMA = pa.schema(
 
 
 def run_batch(work: RemoteQuery, step: BatchStep, leaves: DataFrame) -> Outcome:
-    """Run the fragments over what the leaves give; nothing is kept."""
+    """Run the fragments over the output of the leaves; no state is kept."""
     frame = leaves
     for level in range(1, work.last_level + 1):
         placed = frame.repartitionById(work.places, frame["place"])
@@ -60,7 +60,7 @@ def collected(frame: DataFrame) -> Iterator[Message]:
 
 
 def reason(error: Exception) -> str:
-    """What was raised, without the page of Java around it: a worker's last line, or Spark's own."""
+    """The reason without the Java stack trace: a worker's last line, or Spark's own message."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     python = [line for line in lines if line[:1].isalpha() and ": " in line]
     return (python or lines or [type(error).__name__])[-1].strip()
@@ -77,8 +77,7 @@ def leaves_of(
     frames: Sequence[RemoteRows],
     batch: int,
 ) -> DataFrame:
-    """What follows from the rows of a batch. The first tasks are those of the session whose
-    settings hold for all of them."""
+    """The leaves of a batch. The session of the first tasks determines the settings of all."""
     leaves = _own_leaves(spark, work, inputs)
     for frame in frames:
         leaves = leaves.union(frame_leaves(spark, work, frame, batch))
@@ -86,8 +85,8 @@ def leaves_of(
 
 
 def _own_leaves(spark: SparkSession, work: RemoteQuery, inputs: Sequence[LeafInput]) -> DataFrame:
-    """What follows from rows that the driver has, in tasks over pieces of them; also of a stream
-    that has none here, so that there is a task."""
+    """The leaves over rows that the driver holds, in one task per piece; a stream without rows gets
+    a task too."""
     tasks: dict[int, list[dict[str, object]]] = defaultdict(list)
     for input in inputs:
         for task, (first, records) in enumerate(_pieces(input.records, work.places)):
@@ -95,12 +94,12 @@ def _own_leaves(spark: SparkSession, work: RemoteQuery, inputs: Sequence[LeafInp
             row = {"stream": input.stream, "first": input.first + first, "numbered": numbered}
             tasks[task].append({**row, "payload": _packed(records)})
     parts = [pa.RecordBatch.from_pylist(rows, LEAF_SCHEMA) for rows in tasks.values()]
-    frame = spark.createDataFrame(pa.Table.from_batches(parts))  # each one is a partition
+    frame = spark.createDataFrame(pa.Table.from_batches(parts))  # one partition each
     return frame.mapInArrow(_leaf_task(work), SCHEMA)
 
 
 def _pieces(records: Records, count: int) -> Iterator[tuple[int, Records]]:
-    """In parts of like size; also of nothing there is one, so that a task sees it."""
+    """Pieces of similar size; at least one, so that a task runs even without rows."""
     parts = max(1, min(count, len(records)))
     bounds = [len(records) * part // parts for part in range(parts + 1)]
     for first, stop in pairwise(bounds):
@@ -108,7 +107,7 @@ def _pieces(records: Records, count: int) -> Iterator[tuple[int, Records]]:
 
 
 def _packed(records: Records) -> bytes:
-    """The arrival numbers, where rows have some, are the last column."""
+    """Arrival numbers, if any, are the last column."""
     numbers = [] if records.number is None else [of_int64(records.number)]
     columns = [*records.columns, *numbers]
     return encoded(Batch.of(columns, records.start, records.end, records.weight))

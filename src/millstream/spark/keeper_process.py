@@ -1,4 +1,4 @@
-"""The process of a keeper: it does what tasks ask, until its executor is gone or it is told to end.
+"""The process of a keeper: it serves tasks until its executor exits or it receives a stop request.
 
 python -m millstream.spark.keeper_process <folder>/<place>.query <process of the executor>
 """
@@ -18,7 +18,7 @@ from millstream.fragments.messages import packed_messages, unpacked_messages
 from millstream.model.codec import packed, unpacked
 from millstream.spark.keepers import KeptQuery, clear_up
 
-_LOOK = 1.0  # seconds between two looks whether the executor is still there
+_LOOK = 1.0  # seconds between checks that the executor is alive
 
 
 def serve(told: Path, executor: int) -> None:
@@ -33,7 +33,7 @@ def serve(told: Path, executor: int) -> None:
 
 
 def _answered(keeper: Keeper, listener: Listener) -> bool:
-    """Do what one task asks; False if all is over."""
+    """Serve one request; False if the keeper must stop."""
     with suppress(OSError, EOFError), listener.accept() as task:
         request = task.recv_bytes()
         if not request:
@@ -47,7 +47,7 @@ def _outcome(keeper: Keeper, request: bytes) -> dict[str, object]:
         level, order, messages = unpacked(request)
         given = keeper.level(Order.of(order), level, unpacked_messages(messages))
         return {"messages": packed_messages(list(given))}
-    except Exception as error:  # the task raises it, with the message of whoever made it
+    except Exception as error:  # the task raises it, with its message
         return {"failure": failure_data(error)}
 
 

@@ -1,9 +1,9 @@
-"""Keeper processes: where shards stay between the batches of a Spark query.
+"""Keeper processes, which hold shards between the batches of a Spark query.
 
-Spark gives a partition to whichever of its Python workers is free, and ends those it does not need.
-So each place of a query has a process of its own, on every machine where its tasks run: a task
-hands the messages that it received to the keeper of its place, and hands on what that gives. A
-keeper that is gone costs time, no more: the next one reads the checkpoint.
+Spark assigns a partition to any free Python worker, and ends workers it does not need. So each
+place of a query has its own process, on every machine where its tasks run: a task sends its
+messages to the keeper of its place and returns the keeper's output. Losing a keeper costs only
+time: the next one reads the checkpoint.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from millstream.model.errors import QueryError
 from millstream.spark.leaves import Task
 from millstream.spark.shipping import shipped, unshipped
 
-_PATIENCE = 60.0  # seconds in which a keeper must be up
+_PATIENCE = 60.0  # seconds until a keeper must be up
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class KeptQuery:
         return KeptQuery(work, root, durable, secrets.token_hex(8))
 
     def told(self) -> bytes:
-        """As data, and the user functions as they are shipped."""
+        """As data, with the user functions as shipped."""
         work = self.work
         functions = shipped(work.functions, work.aggregates)
         return packed([work.told(), functions, self.root, self.durable, self.token])
@@ -73,7 +73,7 @@ class KeptQuery:
 
 
 def kept_task(query: KeptQuery, level: int, order: Order) -> Task:
-    """The task of a level, done by the keeper of its place."""
+    """The task of a level, executed by the keeper of its place."""
 
     def task(records: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         messages = [message for record in records for message in messages_in(record)]
@@ -92,7 +92,7 @@ def kept_task(query: KeptQuery, level: int, order: Order) -> Task:
 def _asked(query: KeptQuery, level: int, order: Order, messages: list[Message]) -> list[Message]:
     try:
         return _answer(query, level, order, messages)
-    except (EOFError, ConnectionError):  # the keeper was killed at its work
+    except (EOFError, ConnectionError):  # the keeper was killed while working
         return _answer(query, level, order, messages)
 
 
@@ -107,13 +107,13 @@ def _answer(query: KeptQuery, level: int, order: Order, messages: list[Message])
 
 
 def _connection(query: KeptQuery, place: int) -> Connection:
-    """To the keeper of a place; it is started if there is none."""
+    """A connection to the keeper of a place, which is started if there is none."""
     _make_private(query.folder)
     address = str(query.folder / str(place))
     with suppress(OSError):
         return Client(address, "AF_UNIX")
     with open(query.folder / f"{place}.lock", "a", opener=new_file) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two tasks may want it at the same time
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two tasks may start it at the same time
         with suppress(OSError):
             return Client(address, "AF_UNIX")
         _start(query, place)
@@ -135,7 +135,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _start(query: KeptQuery, place: int) -> None:
-    (query.folder / str(place)).unlink(missing_ok=True)  # a keeper that was killed leaves it
+    (query.folder / str(place)).unlink(missing_ok=True)  # left by a killed keeper
     told = query.folder / f"{place}.query"
     told.unlink(missing_ok=True)
     with open(told, "xb", opener=new_file) as file:
@@ -165,7 +165,7 @@ def _awaited(address: str) -> Connection:
 
 
 def stop_keepers(query: KeptQuery) -> None:
-    """End those on this machine; others end with their executor."""
+    """Stop the keepers on this machine; others end with their executor."""
     for told in query.folder.glob("*.query"):
         try:
             with Client(str(told.with_suffix("")), "AF_UNIX") as keeper:
@@ -175,7 +175,7 @@ def stop_keepers(query: KeptQuery) -> None:
 
 
 def clear_up(told: Path) -> None:
-    """Remove what a keeper leaves behind."""
+    """Remove the files of a keeper."""
     for suffix in (".query", ".lock", ""):
         told.with_suffix(suffix).unlink(missing_ok=True)
     with suppress(OSError):  # other keepers may still be there

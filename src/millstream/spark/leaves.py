@@ -1,9 +1,8 @@
-"""What follows from the rows that Spark reads: tasks of ours behind a scan of Spark's.
+"""The leaves over rows that Spark reads: Millstream's tasks after a Spark scan.
 
-Where Spark can read the rows again (files) and need not give all of them, there are three scans
-instead of one: the rows and columns that the plan needs; those that are late or cannot be taken in,
-whole, since people want to see them; and the times of all others, which say how far the stream has
-come.
+If Spark can read the rows again (files) and the plan does not need all of them, there are three
+scans instead of one: the rows and columns that the plan needs; late and bad rows with all columns,
+for reporting; and the times of all other rows, which advance the stream.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class SparkRows:
-    """Rows in a frame; with a `leaf` it can be read again, and gives what that says."""
+    """Rows in a DataFrame; with a `leaf` it can be read again and returns what the leaf selects."""
 
     frame: DataFrame
     leaf: NativeLeaf | None = None
@@ -52,7 +51,7 @@ def frame_leaves(
 
 
 def _conditions(reading: Reading) -> tuple[str, str]:
-    """Which rows go into the query, and which are late or cannot be taken in."""
+    """The condition for rows that enter the query, and the one for late and bad rows."""
     start, faulty = native_intake.start(reading.stream), native_intake.is_faulty(reading.stream)
     bounds, apart = [f"NOT ({faulty})"], [faulty]
     if reading.has_late:
@@ -65,7 +64,7 @@ def _conditions(reading: Reading) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class _Read:
-    """Takes rows through the leaves of the plan."""
+    """Runs rows through the leaves of the plan."""
 
     work: RemoteQuery
     reading: Reading
@@ -83,7 +82,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Times:
-    """Tells of the rows that have these times."""
+    """Reports the times of rows."""
 
     work: RemoteQuery
     reading: Reading

@@ -1,11 +1,11 @@
-"""Spark's own log of a streaming query, which ours overrules.
+"""Spark's log of a streaming query, which Millstream's manifest overrides.
 
-Spark notes the range of each batch before it gives it (`offsets/<id>`), and that it was done after
-it (`commits/<id>`); sources note where they began, and those of files which files belong to which
-offset (`sources/<n>/<offset>`). It never forces any of this to the disk. So what it says of a batch
-is kept in our manifest, the *mark* of the batch, and when a query starts again its log is brought
-to what the manifest says: batches after it were never answered and are read again, what is missing
-or damaged is written anew.
+Spark records the range of each batch before it delivers it (`offsets/<id>`), and its completion
+afterwards (`commits/<id>`); sources record where they began, and file sources which files belong to
+which offset (`sources/<n>/<offset>`). Spark never syncs any of this to disk. So Millstream's
+manifest keeps Spark's record of a batch, the *mark* of the batch. When a query restarts, the log is
+reset to the manifest: later batches were never answered and are read again; missing or damaged
+files are rewritten.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from millstream.checkpoint.folders import FOLDER_MODE
 
 @dataclass(frozen=True)
 class LoggedBatch:
-    """A batch as Spark knows it. `files` has the end of its log by name, as far as it is short;
-    `digests` tells of all that is needed."""
+    """A batch in Spark's log. `files` has the short log files at its end, by name; `digests` covers
+    all files that are needed."""
 
     batch: int
     files: dict[str, str]
@@ -41,7 +41,7 @@ class LoggedBatch:
 
     @property
     def range(self) -> str:
-        """Up to where the batch goes, which says what is in it."""
+        """The end offsets of the batch, which determine its rows."""
         return self.files[f"offsets/{self.batch}"]
 
 
@@ -50,7 +50,7 @@ class SparkLog:
         self.folder = folder
 
     def mark(self, batch: int) -> LoggedBatch:
-        """What Spark has noted of a batch that it is about to give."""
+        """Spark's record of a batch that it is about to deliver."""
         names = ["metadata", *(f"offsets/{id}" for id in (batch - 1, batch) if id >= 0)]
         files = {name: (self.folder / name).read_text() for name in names}
         digests = {}
@@ -62,8 +62,8 @@ class SparkLog:
         return LoggedBatch(batch, files, digests)
 
     def _source_logs(self, offsets: str) -> Iterator[str]:
-        """The logs of sources of files, from the last that has all before it; of others all that
-        they have noted, which is where they began."""
+        """The logs of file sources, from the last compacted one; for other sources all records,
+        which say where they began."""
         for source, offset in enumerate(offsets.splitlines()[2:]):
             reached = _log_offset(offset)
             if reached is None:
@@ -79,7 +79,7 @@ class SparkLog:
                     yield name
 
     def bring_to(self, mark: LoggedBatch | None) -> None:
-        """Make the log say that the batch of the mark was the last, and done."""
+        """Reset the log so that the batch of the mark is the last and completed."""
         self.folder.parent.mkdir(FOLDER_MODE, exist_ok=True)  # Spark's files follow the umask
         if mark is None:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -112,7 +112,7 @@ class SparkLog:
                     path.unlink()
 
     def _commit(self, id: int, offsets: str) -> str:
-        """That a batch was done, in Spark's words if they are there."""
+        """The commit record of a batch, Spark's own if it exists."""
         try:
             text = (self.folder / f"commits/{id}").read_text()
             version, told = text.splitlines()[:2]
@@ -131,7 +131,7 @@ class SparkLog:
 
 
 def _log_offset(offset: str) -> int | None:
-    """The number in the offset of a source of files."""
+    """The number in the offset of a file source."""
     try:
         told = json.loads(offset)
     except ValueError:

@@ -1,8 +1,9 @@
-"""Bound expressions as Spark SQL, where Spark gives exactly the same value for every row.
+"""Translates bound expressions to Spark SQL, where Spark computes exactly the same value for every
+row.
 
-An expression that may fail is never given to Spark: here a row that fails goes to the errors of the
-query, while there it would end the job. The texts are for sessions whose time zone is UTC and
-whose mode is ANSI, as those of `starting.for_batches` are.
+Expressions that may fail are not translated: in Millstream a failing row is added to the query's
+errors, in Spark it would end the job. The SQL assumes a session in ANSI mode with time zone UTC, as
+from `starting.for_batches`.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ from millstream.optimizer.rules.fold_constants import folded
 from millstream.spark.native_calls import rule_of
 from millstream.spark.sql_text import SqlText, cast, quoted, string
 
-# What Spark calls a column, by its qualifier and name.
+# Spark's name of a column, by its qualifier and name.
 Names: TypeAlias = Mapping[tuple[str, str], str]
 
 
 class _NotNativeError(Exception):
-    """Part of the expression is nothing that Spark does as we do."""
+    """Spark computes part of the expression differently."""
 
 
 def spark_sql(expression: Expression, columns: Names) -> str | None:
-    """The expression in Spark's SQL, or None if Spark might give another value, or fail, or does
-    not have the columns."""
+    """The expression in Spark SQL, or None if Spark might return another value, fail, or lack the
+    columns."""
     expression = folded(expression)
     if can_fail(expression):
         return None
@@ -62,15 +63,15 @@ def spark_sql(expression: Expression, columns: Names) -> str | None:
         text = _translated(expression, columns).text
     except _NotNativeError:
         return None
-    return None if "${" in text else text  # Spark would put the value of a setting there
+    return None if "${" in text else text  # Spark would substitute a setting
 
 
 def native_conjuncts(condition: Expression, columns: Names) -> tuple[list[str], Expression | None]:
-    """What Spark can take of a condition, and what remains to be asked of the rows that it keeps.
+    """The conjuncts that Spark can evaluate, and the condition that remains for the rows it keeps.
 
-    No row is lost that the condition would fail for: a part is never taken past one before it that
-    may fail; and past one after it, it keeps the rows where it is NULL too, since the condition
-    goes on there to what fails. Such a part remains.
+    Rows for which the condition would fail are not lost. A conjunct is not pushed past an earlier
+    one that may fail. If a later one may fail, the pushed conjunct also keeps the rows where it is
+    NULL, since evaluation would continue to the failing one; it then also remains.
     """
     parts = conjuncts(condition)
     taken: list[str] = []
@@ -127,7 +128,7 @@ def _number(value: int) -> SqlText:
 
 
 def _text(value: Any, type: pa.DataType) -> SqlText:
-    """The text of a value, which Spark reads back."""
+    """A value as text that Spark can parse."""
     if type in (DATE, TIMESTAMP):
         micros = value * MICROS_PER_DAY if type == DATE else value
         if not FIRST_TIMESTAMP <= micros <= LAST_TIMESTAMP:
@@ -136,16 +137,16 @@ def _text(value: Any, type: pa.DataType) -> SqlText:
 
 
 def _type(type: pa.DataType) -> str:
-    """TIMESTAMP by its full name, whatever a session means by the short one."""
+    """Spells out the timestamp type, since a session can redefine the short name."""
     return {TIMESTAMP: "TIMESTAMP_LTZ", REAL: "FLOAT"}.get(type) or types.sql_name(type)
 
 
 def _casts_alike(operand: Expression, target: pa.DataType) -> bool:
-    """Whether Spark gives the same value; also of a TRY_CAST, if there is nothing to try.
+    """Whether Spark's cast gives the same value; also for a TRY_CAST that cannot fail.
 
-    It does not for floats as text, which depends on the version of Java; for floats made of numbers
-    with more digits than they hold, which it rounds once where we round twice, and an INT that
-    becomes a DOUBLE by way of a REAL not even once; and for bytes that are no text.
+    Exceptions: floats to text, which depends on the Java version; numbers with more digits than a
+    float holds, which Spark rounds once and Millstream twice (an INT to a DOUBLE via a REAL not
+    even once); and bytes that are not valid text.
     """
     source = operand.type
     plain = types.is_atomic(target) and (types.is_atomic(source) or source == types.NULL)

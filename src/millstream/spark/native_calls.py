@@ -1,7 +1,7 @@
-"""The functions that Spark computes exactly as we do, and how they are written there.
+"""The functions that Spark computes exactly as Millstream does, and their Spark SQL.
 
-What is not here is not here for a reason: the case of letters follows another version of Unicode,
-logarithms and sines differ in the last bit, regular expressions are of another kind, and a DOUBLE
+Other functions are left out on purpose: upper and lower case follow another Unicode version,
+logarithms and sines differ in the last bit, regular expressions have another dialect, and a DOUBLE
 has other digits as text.
 """
 
@@ -43,7 +43,7 @@ from millstream.spark.sql_text import (
 
 
 class Rule(NamedTuple):
-    """How a call is written, of those calls for which `holds` is true."""
+    """How to write a call, for calls where `holds` is true."""
 
     build: Build
     holds: Callable[[Call], bool] = lambda call: True
@@ -61,12 +61,12 @@ _plus = operator("+")
 
 
 def shielded(call: Call, operands: Sequence[SqlText]) -> list[SqlText]:
-    """The operands of a comparison, so written that no source prunes by it where it must not.
+    """The operands of a comparison, written so that sources prune only where that is safe.
 
-    Spark hands comparisons of columns with constants to sources such as Parquet, and to what it
-    caches. There NaN and -0.0 are not among the values that a minimum, a maximum or a dictionary
-    tells of; and of times that a file has in milliseconds, a constant between two of them is taken
-    for the one before. So their rows were lost, if the column stood there by itself.
+    Spark pushes comparisons of columns with constants down to sources such as Parquet and to its
+    cache. Their minimum, maximum and dictionary do not cover NaN and -0.0; and for times stored in
+    milliseconds, a constant between two of them is rounded down. A bare column would therefore lose
+    rows.
     """
     type = call.arguments[0].type
     constants: list[Any] = [a.value for a in call.arguments if isinstance(a, Literal)]
@@ -85,22 +85,22 @@ def shielded(call: Call, operands: Sequence[SqlText]) -> list[SqlText]:
 
 
 def _of(*kinds: Callable[[pa.DataType], bool]) -> Callable[[Call], bool]:
-    """Of arguments that are all of such types."""
+    """All arguments have such types."""
     return lambda call: all(any(kind(a.type) for kind in kinds) for a in call.arguments)
 
 
 def _hashes_alike(type: pa.DataType) -> bool:
-    """A long list becomes a hash set in Spark, in which 0.0 and -0.0 are two."""
+    """Spark turns a long list into a hash set, in which 0.0 and -0.0 differ."""
     return is_atomic(type) and not is_floating(type)
 
 
 def _keeps_digits(type: pa.DataType) -> bool:
-    """Spark rounds a decimal to 34 digits where it changes its sign."""
+    """Spark rounds a decimal to 34 digits when it negates it."""
     return is_decimal(type) and type.precision <= 34
 
 
 def _has_near_positions(call: Call) -> bool:
-    """Far from the text Spark adds position and length with an overflow."""
+    """For large positions Spark overflows when it adds position and length."""
     ranges = (ExpressionFacts(position).range for position in call.arguments[1:])
     return all(range is not None and range.within(_NEAR) for range in ranges)
 
@@ -113,7 +113,7 @@ def _is_unary(call: Call) -> bool:
 
 
 def _rounds_decimals(call: Call) -> bool:
-    """To no digits, or to a constant number of them: then the type is that of Spark."""
+    """To no digits, or a constant number of them: then Spark's result type is the same."""
     constant = all(isinstance(digits, Literal) for digits in call.arguments[1:])
     return is_decimal(call.type) and constant
 

@@ -1,5 +1,5 @@
-"""What `records.checked_records` does to rows, as Spark SQL: when they are valid, and why some
-cannot be taken in. Over frames whose columns have exactly our types (`schemas.typed`)."""
+"""`checking.checked_records` as Spark SQL: when rows are valid, and why some are bad. For frames
+whose columns have exactly the declared types (`schemas.typed`)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from millstream.spark.sql_text import quoted, string
 
 
 def fault(stream: Stream) -> str:
-    """Why a row cannot be taken in, or NULL."""
+    """Why a row is bad, or NULL."""
     faults = [*_faults_of_texts(stream), *_faults(stream)]
     cases = " ".join(f"WHEN {condition} THEN {told}" for condition, told in faults)
     return f"CASE {cases} END" if cases else "CAST(NULL AS STRING)"
 
 
 def is_faulty(stream: Stream) -> str:
-    """Whether it cannot be; in comparisons by which files are pruned. Texts are left to those who
-    read them."""
+    """Whether a row is bad, as comparisons that can prune files. Strings are checked by their
+    readers."""
     return " OR ".join(condition for condition, _ in _faults(stream)) or "FALSE"
 
 
 def is_before(stream: Stream, instant: int) -> str:
-    """Whether a row starts before an instant; files are pruned by a whole millisecond."""
+    """Whether a row starts before an instant; files are pruned by whole milliseconds."""
     exact = f"{start(stream)} < {instant}L"
     if not _is_timestamp(stream):
         return exact
@@ -69,7 +69,7 @@ def _faults_of_years(field: Field) -> Iterator[tuple[str, str]]:
 
 
 def _beyond_years(value: str, type: pa.DataType) -> str | None:
-    """Whether a date or timestamp is none of ours."""
+    """Whether a date or timestamp is out of range."""
     if type == types.DATE:
         return f"({value} < DATE '0001-01-01' OR {value} > DATE '9999-12-31')"
     if type == types.TIMESTAMP:
@@ -81,7 +81,7 @@ def _beyond_years(value: str, type: pa.DataType) -> str | None:
 def _within(
     value: str, type: pa.DataType, wrong: Callable[[str, pa.DataType], str | None], depth: int = 0
 ) -> str | None:
-    """Whether a value is wrong, or has one within that is; None if it never is."""
+    """Whether a value or a nested one is wrong; None if it never is."""
     if types.is_array(type):
         inner = _within(f"x{depth}", type.value_type, wrong, depth + 1)
         return None if inner is None else f"COALESCE(EXISTS({value}, x{depth} -> {inner}), FALSE)"
@@ -109,12 +109,12 @@ def _faults_of_time(stream: Stream) -> list[tuple[str, str]]:
 
 
 def start(stream: Stream) -> str:
-    """When a row begins to be valid, in chronons."""
+    """The start of a row's validity, in chronons."""
     return _chronons(stream, stream.time[0])
 
 
 def end(stream: Stream) -> str:
-    """When it ceases to be."""
+    """The end of a row's validity."""
     if stream.lifetime is Lifetime.INSTANT:
         return f"LEAST({start(stream)}, {FARTHEST}L) + 1L"
     given = _chronons(stream, stream.time[1])

@@ -1,9 +1,8 @@
-"""What Spark does at the sources of a plan before rows come to our tasks: it leaves out rows and
-columns that are of no consequence, so that it need not read them, or not send them to Python.
+"""Filters and projections that Spark applies at the sources of a plan, so that it does not read
+unneeded rows and columns or send them to Python.
 
-The plan stays as it is. Columns that the message about a row of the plan would show are needed. But
-a row that is left out is no longer there to be the first, the last or late, nor to be refused: who
-asks for such rows, or for their times, reads them apart.
+The plan does not change. Columns that an error message would show count as needed. But a dropped
+row cannot be the first, the last, late or bad: such rows and their times are read separately.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class NativeLeaf:
     """The rows and columns of a stream that a plan needs."""
 
     stream: Stream
-    where: str | None  # all rows where there is no condition
+    where: str | None  # None: all rows
     columns: frozenset[str]
 
     @property
@@ -48,7 +47,7 @@ class NativeLeaf:
         return self.where is None and len(self.columns) == len(self.stream.columns)
 
     def frame(self, frame: DataFrame) -> DataFrame:
-        """The needed rows of a typed frame; NULL in the columns that are not needed."""
+        """The needed rows of a typed frame, with NULL in the columns that are not needed."""
         from pyspark.sql.functions import lit
 
         if self.where is not None:
@@ -70,7 +69,7 @@ class NativeLeaf:
 
 
 def native_leaf(plan: Plan, stream: Stream) -> NativeLeaf:
-    """What the plan needs of a stream, wherever it reads it."""
+    """What the plan needs of a stream, over all places that read it."""
     conditions: list[str | None] = []
     columns = set(stream.time)
     for path in _paths(plan):
@@ -85,7 +84,7 @@ def native_leaf(plan: Plan, stream: Stream) -> NativeLeaf:
 
 
 def _paths(plan: Plan, above: tuple[Plan, ...] = ()) -> Iterator[tuple[Plan, ...]]:
-    """From each source up to the root."""
+    """The paths from each source up to the root."""
     path = (plan, *above)
     if not plan.inputs:
         yield path
@@ -94,7 +93,7 @@ def _paths(plan: Plan, above: tuple[Plan, ...] = ()) -> Iterator[tuple[Plan, ...
 
 
 def _condition(path: tuple[Plan, ...]) -> str | None:
-    """What the filters that follow the source ask of its rows, so far as Spark can tell."""
+    """The conditions of the filters after the source, as far as Spark can evaluate them."""
     names = {field.key: field.name for field in path[0].schema}
     texts: list[str] = []
     for below, node in pairwise(path):
@@ -106,7 +105,7 @@ def _condition(path: tuple[Plan, ...]) -> str | None:
 
 
 def _passes_rows(node: Plan, below: Plan) -> bool:
-    """Whether a row of an input that a later filter drops leaves no other trace."""
+    """Whether a row that a later filter drops has no other effect."""
     if isinstance(node, Join):
         kept = node.left if node.kind in (JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI) else None
         kept = node.right if node.kind is JoinKind.RIGHT else kept
@@ -115,7 +114,7 @@ def _passes_rows(node: Plan, below: Plan) -> bool:
 
 
 def _needed(plan: Plan, path: tuple[Plan, ...]) -> set[str]:
-    """The columns of the source that anything looks at, that come out, or that an error shows."""
+    """The source columns that an operator reads, that are output, or that an error shows."""
     source, *above = path
     keys = {field.key: field.name for field in source.schema}
     for node in above:
@@ -127,4 +126,4 @@ def _needed(plan: Plan, path: tuple[Plan, ...]) -> set[str]:
     return set(keys.values())
 
 
-_OF_ROWS = (Filter, TimeWindow, Join, Map, Aggregate)  # each row as its columns that are named
+_OF_ROWS = (Filter, TimeWindow, Join, Map, Aggregate)  # these use rows only by named columns

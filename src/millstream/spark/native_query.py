@@ -1,7 +1,7 @@
-"""Queries without state, wholly as Spark SQL.
+"""Stateless queries, entirely as Spark SQL.
 
-Every operator becomes one of Spark's, over the columns c0, c1, … of its input and the chronons
-`start` and `end` between which a row is valid. Spark joins them to one pass over the source.
+Every operator becomes a Spark operator over the columns c0, c1, … of its input and the chronons
+`start` and `end` between which a row is valid. Spark fuses them into one pass over the source.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _TIMES = ("start", "end")
 
 @dataclass(frozen=True)
 class NativeQuery:
-    """A plan that Spark can run by itself, of streams by name."""
+    """A plan that Spark can run by itself, with its streams by name."""
 
     plan: Plan
     streams: Mapping[str, Stream]
 
     def frame(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        """The answer, with `valid_from` and `valid_to`, of typed frames of the streams.
+        """The answer over typed frames of the streams, with `valid_from` and `valid_to`.
 
-        Rows that cannot be taken in are left out; `refused` gives them. Equal rows are not put
-        together, and there is no order.
+        Bad rows are left out; `refused` returns them. Equal rows are not coalesced, and there is no
+        order.
         """
         schema = self.plan.schema
         names = [f"{_name(number)} AS {quoted(field.name)}" for number, field in enumerate(schema)]
@@ -46,7 +46,7 @@ class NativeQuery:
         return self._rows(self.plan, frames).selectExpr(*names, *times)
 
     def refused(self, frames: Mapping[str, DataFrame], stream: str) -> DataFrame:
-        """The rows of a stream that cannot be taken in, with the reason in `fault`."""
+        """The bad rows of a stream, with the reason in `fault`."""
         why = native_intake.fault(self.streams[stream])
         return frames[stream].selectExpr("*", f"{why} AS fault").where("fault IS NOT NULL")
 
@@ -81,7 +81,8 @@ class NativeQuery:
 
 
 def native_query(plan: Plan, streams: Mapping[str, Stream]) -> NativeQuery | None:
-    """The plan for Spark alone, or None if part of it is for our own operators. For EMIT FINAL."""
+    """The plan for plain Spark, or None if part of it needs Millstream's operators. For EMIT
+    FINAL."""
     return NativeQuery(plan, streams) if _is_native(plan, streams) else None
 
 
@@ -112,7 +113,7 @@ def _name(number: int) -> str:
 
 
 def _windowed(window: TimeWindow) -> tuple[str, str]:
-    """When the rows of an instant come into a window, and when they leave it."""
+    """When the rows of an instant enter a window, and when they leave it."""
     if window.size == INFINITY:
         return f"{_enter('start', window.slide)} AS start", f"{INFINITY}L AS end"
     until = f"(start + {window.size}L)"
@@ -120,7 +121,7 @@ def _windowed(window: TimeWindow) -> tuple[str, str]:
 
 
 def _enter(instant: str, slide: int) -> str:
-    """The last instant of the step that it lies in."""
+    """The last instant of the slide that contains `instant`."""
     return instant if slide == 1 else f"{instant} - PMOD({instant}, {slide}L) + {slide - 1}L"
 
 

@@ -1,4 +1,4 @@
-"""The columns of Spark DataFrames in our types, and back."""
+"""Converts between Spark schemas and Millstream types."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-# Spark's own names of the types that have a counterpart here, arrays and structs apart.
+# Spark's names of the types that have a counterpart here, except arrays and structs.
 _KNOWN = {
     "void", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string",
     "binary", "date", "timestamp", "timestamp_ntz",
 }  # fmt: skip
 
 _REMEDIES = {
-    "map": "use map_entries to make an array of structs of it, or leave the column out",
-    "variant": "take out what you need with variant_get, or leave the column out",
+    "map": "convert it to an array of structs with map_entries, or leave the column out",
+    "variant": "extract what you need with variant_get, or leave the column out",
     "time": "cast it to STRING, or leave the column out",
     "string": "cast it to STRING, which compares bytes, or leave the column out",
     "interval": "an INTERVAL has days to microseconds: cast it to STRING, or leave the column out",
@@ -47,7 +47,7 @@ def stream_columns(schema: StructType, stream: str) -> Schema:
 
 
 def _unknown(type: DataType) -> DataType | None:
-    """The first part of a type that we have no type for."""
+    """The first part of a type without a counterpart."""
     from pyspark.sql.types import ArrayType, DayTimeIntervalType, DecimalType, StructType
 
     match type:
@@ -65,15 +65,16 @@ def _unknown(type: DataType) -> DataType | None:
 
 
 def spark_type(type: pa.DataType) -> DataType:
-    """The Spark type of one of our types."""
+    """The Spark type of a Millstream type."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(type, prefer_timestamp_ntz=False)
 
 
 def typed(frame: DataFrame) -> DataFrame:
-    """The DataFrame with its columns in exactly the Spark types of ours: TINYINT and SMALLINT are
-    INT, a timestamp without a zone counts as UTC, which the session's time zone must be."""
+    """The DataFrame with its columns cast to Spark's counterparts of Millstream types: TINYINT and
+    SMALLINT become INT, a timestamp without a zone counts as UTC, which must be the session's time
+    zone."""
     columns = stream_columns(frame.schema, "DataFrame")
     wanted = [spark_type(column.type) for column in columns]
     if wanted == [field.dataType for field in frame.schema.fields]:
@@ -85,8 +86,8 @@ def typed(frame: DataFrame) -> DataFrame:
 
 
 def moved(frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """The DataFrame in another session over the same Spark, whose settings hold for all that is
-    done with it from now on, such as the time zone and the mode."""
+    """The DataFrame in another session of the same Spark, whose settings, such as the time zone and
+    ANSI mode, apply to it from now on."""
     from pyspark.sql import DataFrame
 
     jvm = spark.sparkContext._jvm

@@ -1,4 +1,4 @@
-"""User functions on their way to worker processes, as Spark ships closures.
+"""Ships user functions to worker processes, as Spark ships closures.
 
 They need not be importable there. Nothing else is pickled: plans, messages and states are data.
 """
@@ -16,7 +16,7 @@ Shipped: TypeAlias = tuple[Mapping[str, UserFunction], Mapping[str, UserAggregat
 def shipped(
     functions: Mapping[str, UserFunction], aggregates: Mapping[str, UserAggregate]
 ) -> bytes:
-    """Nothing where there are none."""
+    """Empty if there are none."""
     from pyspark import cloudpickle
 
     if not functions and not aggregates:
@@ -26,7 +26,7 @@ def shipped(
 
 
 def unshipped(data: bytes) -> Shipped:
-    """From whoever started this process, over a file that is private to the user."""
+    """The data comes from the process that started this one, in a file private to the user."""
     if not data:
         return {}, {}
     from pyspark import cloudpickle

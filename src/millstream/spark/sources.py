@@ -1,4 +1,4 @@
-"""`SOURCE format(…)` for what Spark can read."""
+"""`SOURCE format(…)` for formats that Spark reads."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# Files whose schema is what the stream declares. Texts (CSV, JSON) are read by connectors of
-# our own: Spark makes NULL of what it cannot read, and takes the columns of CSV by their place.
+# Files whose schema is the stream's declaration. Millstream's own connectors read CSV and JSON:
+# Spark turns unreadable values into NULL, and assigns CSV columns by position.
 _FILES = ("parquet", "orc", "avro")
 
-PREFERRED = (*_FILES, "rate")  # which Spark reads although the local engine can as well
+PREFERRED = (*_FILES, "rate")  # Spark reads these, although the local engine could too
 _OURS = ("follow", "poll")  # options that say how to read, not what
 
 
 def follows(connector: Connector) -> bool:
-    """Whether the source goes on for ever; files do when they are followed."""
+    """Whether the source is endless; files are if they are followed."""
     return connector.name.text.lower() not in _FILES or bool(_options(connector).get("follow"))
 
 
 def poll_interval(connector: Connector) -> str | None:
-    """How often a source is looked at, if that is declared."""
+    """How often a source is polled, if declared."""
     interval = _options(connector).get("poll")
     return None if interval is None else str(interval)
 
 
 def stream_frame(spark: SparkSession, stream: Stream) -> DataFrame:
-    """What a declared stream gives, batch after batch."""
+    """A declared stream as a streaming DataFrame."""
     _check_files(spark, stream)
     return _loaded(spark.readStream, stream)
 
 
 def whole_frame(spark: SparkSession, stream: Stream) -> DataFrame:
-    """All that a declared stream has."""
+    """All rows of a declared stream."""
     connector = stream.connector
     assert connector is not None
     if connector.name.text.lower() not in _FILES:
@@ -54,7 +54,7 @@ def whole_frame(spark: SparkSession, stream: Stream) -> DataFrame:
 
 
 def leaf_of(plan: Plan, stream: Stream) -> NativeLeaf | None:
-    """What a plan needs of a stream of files, if that is less than all."""
+    """What a plan needs of a stream of files, if not everything."""
     assert stream.connector is not None
     if stream.connector.name.text.lower() not in _FILES or not stream.time:
         return None
@@ -86,7 +86,7 @@ def _read(reader: Any, stream: Stream) -> DataFrame:
     format = connector.name.text
     try:
         frame: DataFrame = reader.format(format.lower()).load(*map(str, connector.values))
-    except Exception as error:  # Spark has many kinds
+    except Exception as error:  # Spark raises many kinds
         told = reason(error)
         if "DATA_SOURCE_NOT_FOUND" in str(error):
             told = f'connector "{format}" does not exist, and Spark has no such format'
@@ -95,7 +95,7 @@ def _read(reader: Any, stream: Stream) -> DataFrame:
 
 
 def _check_files(spark: SparkSession, stream: Stream) -> None:
-    """Spark gives NULL for a column that files lack: look into one, if there is any."""
+    """Spark returns NULL for a column that files lack, so check one file, if there is any."""
     assert stream.connector is not None
     if stream.connector.name.text.lower() not in _FILES:
         return
@@ -117,7 +117,7 @@ def _options(connector: Connector) -> dict[str, Any]:
 
 
 def _option(name: str) -> str:
-    """Spark's own names are taken as they are, or with _ between their words."""
+    """Accepts Spark's camelCase names and their snake_case form."""
     return name if "." in name else name.replace("_", "")
 
 
@@ -128,7 +128,7 @@ def _schema(stream: Stream) -> StructType:
 
 
 def _columns(frame: DataFrame, stream: Stream) -> list[Any]:
-    """The stream's columns and no others."""
+    """Only the stream's columns."""
     known = {name.lower(): name for name in frame.columns}
     for field in stream.columns:
         if field.name.lower() not in known:

@@ -1,4 +1,4 @@
-"""Pieces of Spark SQL, put together so that nothing around a piece can tear it apart."""
+"""Pieces of Spark SQL, combined with parentheses where precedence needs them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class SqlText(NamedTuple):
-    """An expression as text; `whole`: it can stand beside any operator without brackets."""
+    """An expression as text; `whole`: it needs no parentheses next to any operator."""
 
     text: str
     whole: bool = True
@@ -30,7 +30,7 @@ def string(value: str) -> SqlText:
 
 
 def quoted(name: str) -> str:
-    """A name as Spark reads it whatever characters it has."""
+    """A quoted name, safe for any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -47,7 +47,7 @@ def function(name: str) -> Build:
 
 
 def operator(sign: str) -> Build:
-    """Of two operands or more, from left to right."""
+    """Takes two or more operands, from left to right."""
 
     def joined(left: SqlText, right: SqlText) -> SqlText:
         return SqlText(f"{left.bracketed} {sign} {right.bracketed}", whole=False)
@@ -69,7 +69,7 @@ def is_in(value: SqlText, *items: SqlText) -> SqlText:
 
 
 def case(*parts: SqlText) -> SqlText:
-    """Conditions and values in turns, then the value of ELSE, if there is one."""
+    """Alternating conditions and values, then the value of ELSE, if any."""
     branches = zip(parts[::2], parts[1::2], strict=False)
     text = "".join(f" WHEN {when.text} THEN {then.text}" for when, then in branches)
     otherwise = f" ELSE {parts[-1].text}" if len(parts) % 2 else ""

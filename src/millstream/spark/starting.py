@@ -1,4 +1,4 @@
-"""A Spark session that suits this work: as many partitions as cores, no page, quiet logs."""
+"""Spark sessions for Millstream: one partition per core, no web UI, quiet logs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
-    "spark.sql.execution.arrow.localRelationThreshold": "0",  # rows are no part of plans
+    "spark.sql.execution.arrow.localRelationThreshold": "0",  # keeps rows out of plans
     "spark.sql.session.timeZone": "UTC",
 }
 
-# Jobs without end: what Spark remembers of those that are done, for a page that nobody sees.
+# Queries run endless jobs: limits what Spark remembers of finished ones for its web UI.
 _MEMORY = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "40",
@@ -32,8 +32,8 @@ _MEMORY = {
 
 
 def for_batches(spark: SparkSession) -> SparkSession:
-    """A session with settings of its own over the same Spark: whatever yours says, tasks must run
-    at every place, also where there are no rows."""
+    """A session with its own settings on the same Spark: whatever the user's session sets, tasks
+    must run at every place, even without rows."""
     own = spark.newSession()
     for name, value in _SETTINGS.items():
         if name.startswith("spark.sql."):
@@ -42,12 +42,11 @@ def for_batches(spark: SparkSession) -> SparkSession:
 
 
 def taken_over(spark: SparkSession) -> SparkSession:
-    """A session of the user's, unless it is a client of a server elsewhere. Its tasks on this
-    machine run in the Python that this program runs in, unless somebody has said in which: any
-    other may know nothing of Millstream."""
+    """The user's session; Spark Connect sessions are rejected. Unless configured otherwise, its
+    tasks on this machine run in the current Python: another one may lack Millstream."""
     if ".connect." in type(spark).__module__:
         raise QueryError(
-            "a session of Spark Connect cannot run queries: their state is in processes beside "
+            "a Spark Connect session cannot run queries: their state is in processes next to "
             "Spark's tasks, which its server does not start",
             help="pass a classic Spark session, or none",
         )
@@ -59,8 +58,8 @@ def taken_over(spark: SparkSession) -> SparkSession:
 
 
 def local_spark(master: str = "local[*, 4]") -> SparkSession:
-    """The active session, or a new one: that which spark-submit asks for, or one on this machine,
-    where tasks that fail are tried again."""
+    """The active session, or a new one: as configured by spark-submit, or local with retries of
+    failed tasks."""
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()

@@ -1,4 +1,4 @@
-"""Streams that Spark reads: each is a streaming query of its own, whose batches are handed over."""
+"""Streams that Spark reads: each is its own streaming query, which hands over its batches."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-_LOOK = "100 milliseconds"  # between two looks for something new, unless something else is said
+_LOOK = "100 milliseconds"  # default polling interval
 
 
 @dataclass(frozen=True)
 class SparkStream:
-    """A stream that is a frame of Spark's. One that is bounded is read once and ends. Of others
+    """A stream that is a Spark DataFrame. A bounded one is read once and ends. For others
     `available_now` reads what is there. With a `leaf` its batches can be read again."""
 
     frame: DataFrame
@@ -39,14 +39,14 @@ class SparkStream:
         stream, sources, inbox = place.stream, place.sources, place.inbox
         if not self.frame.isStreaming:
             return RemoteInput(stream, sources, _Whole(self.frame), inbox, bounded=True)
-        assert place.folder is not None, "Spark reads streams for operators that are elsewhere"
+        assert place.folder is not None, "Spark reads streams only for remote operators"
         folder = place.folder / "spark" / file_name(stream.name)
         ends = self.bounded or self.available_now
         return RemoteInput(stream, sources, _Batches(self, folder), inbox, ends)
 
 
 class _Whole:
-    """A frame that is all there is, as one batch."""
+    """A bounded frame as one batch."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
@@ -63,7 +63,7 @@ class _Whole:
 
 
 class _Batches:
-    """The batches of a streaming frame, in Spark's numbers."""
+    """The batches of a streaming frame, with Spark's numbers."""
 
     def __init__(self, stream: SparkStream, folder: Path) -> None:
         self._stream = stream
@@ -95,10 +95,10 @@ class _Batches:
         return hand
 
     def _watch(self, query: StreamingQuery, input: RemoteInput) -> None:
-        """Tell when there is nothing more."""
+        """Report the end of the stream."""
         try:
             query.awaitTermination()
-        except Exception as error:  # whatever Spark raises ends the stream
+        except Exception as error:  # any Spark error ends the stream
             input.end(None if self._stopping else QueryError(reason(error)))
         else:
             if self._stream.bounded:
@@ -113,22 +113,22 @@ class _Batches:
 
 
 def _mark_of(input: RemoteInput) -> LoggedBatch | None:
-    """Of the last batch that it has taken."""
+    """The mark of the last batch taken."""
     return None if input.mark is None else LoggedBatch.of(input.mark)
 
 
 def _check_next(before: LoggedBatch | None, mark: LoggedBatch) -> None:
-    """Batches follow each other: the log was brought to where the last one is."""
+    """Check that batches are consecutive: the log was reset to the last one."""
     if mark.batch != (0 if before is None else before.batch + 1):
         raise CheckpointError(
-            f"Spark gives batch {mark.batch} after {'none' if before is None else before.batch}",
+            f"Spark sent batch {mark.batch} after {'none' if before is None else before.batch}",
             help="restore the checkpoint's folder, or start the query with a new one",
         )
 
 
 def _sleep_until_stopped(frame: DataFrame) -> None:
-    """The batch will not be answered, so Spark must not note that it was done. This runs in the
-    thread of Spark's query, which is interrupted when that is stopped."""
+    """The batch will not be answered, so Spark must not commit it. This runs in the thread of
+    Spark's query, which stopping the query interrupts."""
     jvm = frame.sparkSession.sparkContext._jvm
     while jvm is not None:
         jvm.java.lang.Thread.sleep(60_000)

@@ -257,16 +257,16 @@ def test_a_folder_of_other_files_of_the_query(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     sink.give(TABLE, GivenBatch(0, None))
     sink.close()
-    with pytest.raises(ms.QueryError, match="has answers that an earlier run"):
+    with pytest.raises(ms.QueryError, match="has answers written by an earlier run"):
         opened(tmp_path, kind="csv", next_batch=1)
 
 
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("s3://bucket/answers", 'the folder "s3://bucket/answers" is not one of this machine'),
-        ("", "the path of a sink is a text, not ''"),
-        (5, "the path of a sink is a text, not 5"),
+        ("s3://bucket/answers", 'the folder "s3://bucket/answers" is not on this machine'),
+        ("", "the path of a sink must be a string, not ''"),
+        (5, "the path of a sink must be a string, not 5"),
     ],
 )
 def test_paths_that_cannot_be(path: Any, message: str) -> None:
@@ -324,6 +324,6 @@ def test_a_restart_goes_on_in_the_same_folder(tmp_path: Path) -> None:
         query.start(ms.sink("parquet", path=str(answers)), checkpoint=checkpoint).wait()
     assert pyarrow.dataset.dataset(answers).to_table().num_rows == 10
     query = rows_session().sql("SELECT x FROM S")
-    with pytest.raises(ms.QueryError, match="has answers that an earlier run"):
+    with pytest.raises(ms.QueryError, match="has answers written by an earlier run"):
         query.start(ms.sink("parquet", path=str(answers)), checkpoint=str(tmp_path / "another"))
     query.start(ms.sink("parquet", path=str(tmp_path / "b")), checkpoint=str(tmp_path / "another"))

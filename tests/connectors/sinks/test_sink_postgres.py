@@ -154,11 +154,11 @@ def test_tables_that_fit(url: str, database: Any, definition: str) -> None:
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
-        ("x text, valid_from bigint, valid_to bigint", '"x" is text and would have to be bigint'),
+        ("x text, valid_from bigint, valid_to bigint", '"x" is text but must be bigint'),
         ("x bigint, valid_from bigint", 'it has no column "valid_to"'),
         (
             "x bigint, valid_from bigint, valid_to bigint, who text NOT NULL",
-            'nothing fills "who", which must not be NULL',
+            'the query has no "who", which must not be NULL',
         ),
     ],
 )
@@ -286,7 +286,7 @@ def test_a_server_that_stays_away(
             failing.wait(20)
         database.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
     assert 'query "writer": the sink failed: PostgreSQL cannot be reached: ' in str(error.value)
-    assert "from a checkpoint the query goes on where it was" in str(error.value)
+    assert "a checkpoint lets the query resume" in str(error.value)
     assert other.wait(20)
     assert other.results().num_rows == 200
     query.start(sink, checkpoint=str(tmp_path)).wait(20)
@@ -310,11 +310,11 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-# --- texts that PostgreSQL cannot hold ------------------------------------------------------------
+# --- texts that PostgreSQL cannot store -----------------------------------------------------------
 
 TEXTS = ["plain", "a\0b", "\\u0000", None, "\0"]
 LISTED = [["x"], ["a\0b"], ["\\u0000"], None, ["\\", "\0"]]
-UNFIT = 'the text in column "s" has a NUL character, which PostgreSQL cannot hold'
+UNFIT = 'the text in column "s" has a NUL character, which PostgreSQL cannot store'
 
 
 def texts_session(**options: Any) -> ms.Session:
@@ -350,7 +350,7 @@ def test_texts_with_nul_in_a_whole_run_and_where_errors_stop(url: str, database:
     assert [message for _, message in query.errors] == [UNFIT, UNFIT]
     stopped = texts_session(on_error="stop").sql("SELECT t, s FROM S")
     running = stopped.start(ms.sink("postgres", url=url, table="others"))
-    with pytest.raises(ms.QueryError, match="has a NUL character, which PostgreSQL cannot hold"):
+    with pytest.raises(ms.QueryError, match="has a NUL character, which PostgreSQL cannot store"):
         running.wait()
 
 

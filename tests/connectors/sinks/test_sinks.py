@@ -32,7 +32,7 @@ def test_run_writes_the_answer_and_gives_it(engine: str, tmp_path: Path) -> None
         == session.sql("SELECT x FROM S").run().to_pylist()
     )
     assert (tmp_path / "batch-0000000000.parquet").exists()
-    with pytest.raises(ms.QueryError, match="has answers that an earlier run"):
+    with pytest.raises(ms.QueryError, match="has answers written by an earlier run"):
         query.run()
 
 
@@ -103,7 +103,7 @@ def test_an_answer_that_fails_is_not_written(tmp_path: Path) -> None:
     [
         ("parket", {}, 'sink "parket" does not exist', 'did you mean "parquet"?'),
         ("delta", {"path": "x"}, 'sink "delta" does not exist', "on the Spark engine Spark's form"),
-        ("table", {"name": "x"}, 'sink "table" is a table of Spark', 'engine="spark"'),
+        ("table", {"name": "x"}, 'sink "table" is a Spark table', 'engine="spark"'),
         ("csv", {}, 'sink "csv" needs the option "path"', 'ms.sink("csv", path=…)'),
         ("csv", {"pth": 1}, 'sink "csv" has no option "pth"', 'did you mean "path"?'),
         ("csv", {"mode": 1}, 'sink "csv" has no option "mode"', 'the options are "path"'),
@@ -128,7 +128,7 @@ def test_a_sink_that_cannot_be_opened_leaves_nothing_behind(tmp_path: Path) -> N
     """The checkpoint is free again, and so is a stream that is pushed."""
     session = session_of()
     query = session.sql("SELECT x FROM S")
-    with pytest.raises(ms.QueryError, match="is not one of this machine"):
+    with pytest.raises(ms.QueryError, match="is not on this machine"):
         query.start(ms.sink("parquet", path="s3://x"), checkpoint=str(tmp_path))
     query.start("noop", checkpoint=str(tmp_path)).wait()
     feed = session.feed("F", {"t": "BIGINT"}, "t", capacity=2)

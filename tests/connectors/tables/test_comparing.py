@@ -64,7 +64,7 @@ def test_a_key_that_comes_twice() -> None:
         check_key(TABLE, ROWS)
     assert str(error.value) == (
         'error: table "T": 2 rows have the key (y, 1)\n'
-        'help: "b" and "a" must tell rows apart: declare another PRIMARY KEY, or none'
+        'help: "b" and "a" must identify a row: declare another PRIMARY KEY, or none'
     )
     check_key(TABLE, ROWS.slice(0, 3))
 

@@ -109,7 +109,7 @@ def test_types_that_do_not_fit(path: Path, found: str, type: pa.DataType) -> Non
     database(path, f"CREATE TABLE t (x {found})")
     assert message(table(path, {"x": type})) == (
         f'table "T": column "x" of table "t" of the DuckDB file "{path}" is {found}, and not all '
-        f"of that is {types.sql_name(type)}\nhelp: declare a type that has all its values"
+        f"its values are {types.sql_name(type)}\nhelp: declare a type that can hold all its values"
     )
 
 

@@ -374,7 +374,8 @@ def test_tables_that_do_not_fit_for_a_while(url: str, database: Any) -> None:
         for wrong, trouble, right in (
             (
                 "ALTER TABLE t ALTER name TYPE bytea USING 'x'",
-                'column "name" of table "t" of PostgreSQL is bytea, and not all of that is STRING',
+                'column "name" of table "t" of PostgreSQL is bytea, and not all its '
+                "values are STRING",
                 "ALTER TABLE t ALTER name TYPE text USING 'b'",
             ),
             (
@@ -385,7 +386,7 @@ def test_tables_that_do_not_fit_for_a_while(url: str, database: Any) -> None:
             ("ALTER TABLE t RENAME TO u", "there is no table", "ALTER TABLE u RENAME TO t"),
             (
                 "ALTER TABLE t DROP CONSTRAINT t_pkey",
-                "cannot be followed: nothing tells its rows apart",
+                "cannot be followed: it has no replica identity",
                 "ALTER TABLE t ADD PRIMARY KEY (id)",
             ),
         ):
@@ -495,13 +496,13 @@ def test_publications_that_were_left_behind(url: str, database: Any) -> None:
 @pytest.mark.parametrize(
     ("statements", "why"),
     [
-        (["CREATE TABLE t (id integer, name text)"], "nothing tells its rows apart"),
+        (["CREATE TABLE t (id integer, name text)"], "it has no replica identity"),
         (
             [
                 "CREATE TABLE t (id integer PRIMARY KEY, name text)",
                 "ALTER TABLE t REPLICA IDENTITY NOTHING",
             ],
-            "nothing tells its rows apart",
+            "it has no replica identity",
         ),
         (["CREATE VIEW t AS SELECT 1 AS id, 'a' AS name"], "it is a view"),
         (
@@ -515,7 +516,7 @@ def test_publications_that_were_left_behind(url: str, database: Any) -> None:
                 "CREATE TABLE t (id integer PRIMARY KEY, name text)",
                 "CREATE TABLE child () INHERITS (t)",
             ],
-            "it is a table that others inherit from",
+            "it is a table with child tables",
         ),
         (
             ["CREATE TABLE t (id integer PRIMARY KEY, name text GENERATED ALWAYS AS ('n') STORED)"],
@@ -539,7 +540,7 @@ def test_roles_that_may_not(url: str, database: Any) -> None:
     database.execute(f"CREATE ROLE {role} LOGIN")
     as_reader = table(psycopg.conninfo.make_conninfo(url, user=role))
     remedy = (
-        "\nhelp: to follow it, the role of the url must own the table, and have CREATE on the "
+        "\nhelp: to follow it, the role of the url must own the table and have CREATE on the "
         "database and the attribute REPLICATION; or write refresh => '5 seconds' instead of follow"
     )
     prefix = 'table "T": table "t" of PostgreSQL cannot be read: '
@@ -549,7 +550,8 @@ def test_roles_that_may_not(url: str, database: Any) -> None:
     assert message(as_reader) == f"{prefix}must be owner of table t{remedy}"
     database.execute(f"ALTER TABLE t OWNER TO {role}")
     assert message(as_reader) == (
-        f'table "T": table "t" of PostgreSQL cannot be followed: role "{role}" has not REPLICATION'
+        f'table "T": table "t" of PostgreSQL cannot be followed: role "{role}" lacks the attribute '
+        "REPLICATION"
         f"{remedy}"
     )
     database.execute(f"ALTER ROLE {role} REPLICATION")
@@ -639,7 +641,7 @@ def test_a_transaction_that_stays_open_for_too_long(
         other.execute("INSERT INTO t VALUES (1, 'a')")
         assert message(table(url)) == (
             'table "T": table "t" of PostgreSQL cannot be read: canceling statement due to lock '
-            "timeout\nhelp: others lock the table, or have had a transaction open for long: see "
+            "timeout\nhelp: another session locks the table or has a long transaction open: see "
             "pg_stat_activity"
         )
         other.rollback()

@@ -163,8 +163,8 @@ def test_types(url: str, database: Any, follow: bool) -> None:
 def test_types_that_do_not_fit(url: str, database: Any, found: str, type: pa.DataType) -> None:
     database.execute(f"CREATE TABLE t (x {found})")
     assert message(table(url, {"x": type})) == (
-        f'table "T": column "x" of table "t" of PostgreSQL is {found}, and not all of that is '
-        f"{types.sql_name(type)}\nhelp: declare a type that has all its values"
+        f'table "T": column "x" of table "t" of PostgreSQL is {found}, and not all its values are '
+        f"{types.sql_name(type)}\nhelp: declare a type that can hold all its values"
     )
 
 
@@ -248,7 +248,7 @@ def test_without_permission(url: str, database: Any) -> None:
     as_reader = psycopg.conninfo.make_conninfo(url, user=role)
     assert message(table(as_reader, {"x": types.INT})) == (
         'table "T": table "t" of PostgreSQL cannot be read: permission denied for table t\n'
-        "help: let the role of the url do so, or name another role in the url"
+        "help: grant that to the role of the url, or name another role in the url"
     )
 
 
@@ -333,7 +333,7 @@ def test_tables_that_change(url: str, database: Any) -> None:
             ("ALTER TABLE t RENAME TO u", "there is no", "ALTER TABLE u RENAME TO t"),
             (
                 "ALTER TABLE t ALTER id TYPE text",
-                'column "id" of table "t" of PostgreSQL is text, and not all of that is BIGINT',
+                'column "id" of table "t" of PostgreSQL is text, and not all its values are BIGINT',
                 "ALTER TABLE t ALTER id TYPE integer USING id::integer",
             ),
             (
@@ -360,7 +360,7 @@ def test_a_server_that_is_away(url: str, postgres_server: Server) -> None:
         postgres_server.stop("immediate")
         try:
             trouble = follower.until_trouble("PostgreSQL cannot be reached")
-            assert trouble.help == "see to the server and the url"
+            assert trouble.help == "check the server and the url"
             assert follower.rows == Counter([(1, "a")])
         finally:
             postgres_server.start()

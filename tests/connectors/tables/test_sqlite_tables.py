@@ -89,16 +89,16 @@ def test_types(path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "type", "expected"),
     [
-        ("x TEXT", types.INT, "is TEXT, and not all of that is INT"),
-        ("x INTEGER", types.STRING, "is INTEGER, and not all of that is STRING"),
-        ("x INTEGER", pa.list_(types.INT), "is INTEGER, and not all of that is ARRAY<INT>"),
+        ("x TEXT", types.INT, "is TEXT, and not all its values are INT"),
+        ("x INTEGER", types.STRING, "is INTEGER, and not all its values are STRING"),
+        ("x INTEGER", pa.list_(types.INT), "is INTEGER, and not all its values are ARRAY<INT>"),
     ],
 )
 def test_types_that_do_not_fit(path: Path, column: str, type: pa.DataType, expected: str) -> None:
     database(path, f"CREATE TABLE t ({column})")
     assert message(table(path, {"x": type})) == (
         f'table "T": column "x" of table "t" of the SQLite file "{path}" {expected}\n'
-        "help: declare a type that has all its values"
+        "help: declare a type that can hold all its values"
     )
 
 

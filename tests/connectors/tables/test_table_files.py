@@ -114,8 +114,8 @@ def test_tables_that_cannot_be_read(tmp_path: Path, people: Path) -> None:
     )
     pq.write_table(pa.table({"id": ["x"]}), tmp_path / "t.parquet")
     assert message(declared("parquet", {"id": types.INT}, path=str(tmp_path / "t.parquet"))) == (
-        f'table "T": column "id" of file "{tmp_path}/t.parquet" is string, and not all of that is '
-        "INT\nhelp: declare a type that has all its values"
+        f'table "T": column "id" of file "{tmp_path}/t.parquet" is string, and not all its '
+        "values are INT\nhelp: declare a type that can hold all its values"
     )
     (tmp_path / "x.parquet").write_text("x")
     assert f'table "T": file "{tmp_path}/x.parquet" cannot be read as Parquet' in message(
@@ -151,8 +151,8 @@ def test_tables_that_cannot_be_read(tmp_path: Path, people: Path) -> None:
         (
             "postgres",
             {"url": "x", "table": "t", "follow": "decoding", "refresh": "1 second"},
-            'table "T": connector "postgres" is given both refresh and follow\n'
-            "help: a table that is followed is fresh",
+            'table "T": connector "postgres" has both refresh and follow\n'
+            "help: a followed table needs no refresh",
         ),
         (
             "postgres",

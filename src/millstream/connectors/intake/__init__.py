@@ -1,1 +1,1 @@
-"""Data of any kind as typed and checked rows."""
+"""Turns data of any kind into typed and checked rows."""

@@ -1,4 +1,4 @@
-"""Tables of data as the typed rows of a stream: which can be taken in, and when each is valid."""
+"""Turns tables into typed rows of a stream: finds bad rows and computes when each row is valid."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from millstream.model.types import LAST_TIMESTAMP
 
 
 def records_of(stream: Stream, table: pa.Table) -> Records:
-    """All rows of a table, in the stream's order; DataError at the first that cannot be taken."""
+    """All rows of a table, in the stream's order; DataError at the first bad row."""
     return in_whole(stream, *checked_records(stream, table))
 
 
 def in_whole(stream: Stream, records: Records, bad: Sequence[BadRow]) -> Records:
-    """As `records_of`, where it is known which rows can be taken."""
+    """As `records_of`, where the bad rows are known already."""
     if bad:
         first = min(bad, key=lambda row: row.number)
         where = f'{stream.kind} "{stream.name}", row {first.number}'
@@ -32,7 +32,7 @@ def in_whole(stream: Stream, records: Records, bad: Sequence[BadRow]) -> Records
 
 
 def checked_records(stream: Stream, table: pa.Table) -> tuple[Records, list[BadRow]]:
-    """The rows of a table that can be taken in, as they stand, and those that cannot."""
+    """The good rows of a table, in the given order, and the bad rows."""
     bad: dict[int, BadRow] = {}
     columns = []
     for field in stream.columns:

@@ -1,4 +1,4 @@
-"""Data of any kind that people have in memory, as an Arrow table."""
+"""Converts in-memory data of any kind to an Arrow table."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from millstream.model.errors import BindError, DataError, brief
 from millstream.model.names import Name, check_name
 from millstream.model.values import check_decimals
 
-# What a value that is not of its type may raise.
+# Errors that a value of the wrong type may raise.
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 def table_of(
     data: object, schema: Schema | None, stream: str, units: TimeUnits = NO_UNITS
 ) -> pa.Table:
-    """An Arrow table of Arrow, pandas or Polars data, or of an iterable of rows or batches. `units`
-    says what numbers count in columns of TIMESTAMP."""
+    """An Arrow table from Arrow, pandas or Polars data, or from an iterable of rows or batches.
+    `units` gives the unit of numbers in TIMESTAMP columns."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -97,7 +97,7 @@ def _table_of_rows(
 def _rows_of_mappings(
     rows: list[Any], schema: Schema | None, stream: str
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The names of the columns and the rows as tuples; a key that a row lacks is NULL there."""
+    """The column names and the rows as tuples; a missing key is NULL."""
     keys: dict[str, None] = {}
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
@@ -116,7 +116,8 @@ def _rows_of_mappings(
 
 
 def column_in_data(names: list[str], wanted: str, stream: str) -> str:
-    """The name in the data of a declared column: the same, or the only one but for case."""
+    """The name in the data of a declared column: an exact match, or the only match ignoring
+    case."""
     if wanted in names:
         return wanted
     alike = [name for name in names if name.lower() == wanted.lower()]
@@ -126,8 +127,8 @@ def column_in_data(names: list[str], wanted: str, stream: str) -> str:
 
 
 def _array(values: list[Any], wanted: pa.DataType | None, unit: int | None) -> pa.Array:
-    """An Arrow array; ValueError where part of a value would be cut off, and where a number would
-    be taken for a time."""
+    """An Arrow array; ValueError where part of a value would be lost, or a number would be read as
+    a time."""
     if wanted in (types.TIMESTAMP, types.DATE):
         values = with_texts_read(values, wanted, unit)
     if wanted == types.TIMESTAMP:
@@ -143,8 +144,8 @@ def _array(values: list[Any], wanted: pa.DataType | None, unit: int | None) -> p
 
 
 def _is_kept(value: Any, kept: Any, type_: pa.DataType) -> bool:
-    """Whether Arrow took a value as it is: it cuts fractions to integers and hours off dates, and
-    takes numbers for times."""
+    """Whether Arrow kept a value unchanged: it truncates fractions to integers, drops hours from
+    dates and reads numbers as times."""
     if value is None or kept is None:
         return value is kept
     if types.is_integral(type_):
@@ -167,7 +168,7 @@ def _bad_value(
     values: list[Any],
     units: TimeUnits,
 ) -> DataError:
-    """Say which row does not fit."""
+    """The error for the first row that does not fit."""
     unit = units.get(name)
     for number, value in enumerate(values, 1):
         try:
@@ -184,7 +185,7 @@ def _bad_value(
 
 
 def schema_of(table: pa.Table, stream: str) -> Schema:
-    """The columns of a table in our types."""
+    """The columns of a table with Millstream's types."""
     fields: list[Field] = []
     for field in table.schema:
         try:
@@ -195,7 +196,7 @@ def schema_of(table: pa.Table, stream: str) -> Schema:
 
 
 def check_columns(columns: Schema, stream: str) -> None:
-    """Refuse names that SQL could not use."""
+    """Reject names that SQL cannot use."""
     for number, column in enumerate(columns):
         if any(column.name.lower() == other.name.lower() for other in columns[:number]):
             raise DataError(f'stream "{stream}" has two columns named "{column.name}"')
@@ -206,6 +207,6 @@ def check_columns(columns: Schema, stream: str) -> None:
 
 
 def is_spark_frame(data: object) -> bool:
-    """Whether data is a frame of Spark's; asked without loading Spark."""
+    """Whether data is a Spark DataFrame; does not import Spark."""
     kind = type(data)
     return kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")

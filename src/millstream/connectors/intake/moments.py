@@ -1,8 +1,8 @@
-"""Values given for columns of TIMESTAMP, DATE and INTERVAL.
+"""Values for columns of type TIMESTAMP, DATE and INTERVAL.
 
-A bare number is none of them: it could count seconds, milliseconds or days. A number is accepted
-for a time column whose declaration names the unit (`ORDERED BY ts UNIT SECONDS`): it counts units
-since 1970-01-01 00:00:00 UTC and is rounded to microseconds.
+A bare number is rejected: it could count seconds, milliseconds or days. It is accepted for a time
+column whose declaration names the unit (`ORDERED BY ts UNIT SECONDS`): it counts units since
+1970-01-01 00:00:00 UTC and is rounded to microseconds.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from millstream.physical.expressions.by_distinct import exact_cast
 from millstream.physical.expressions.casts import cast_kernel
 from millstream.physical.expressions.vector import Mask, Vector
 
-# For each time column that is a TIMESTAMP: how many microseconds a number counts; None: numbers are
-# refused.
+# For each TIMESTAMP time column: the unit of numbers in microseconds, or None if numbers are
+# rejected.
 TimeUnits: TypeAlias = Mapping[str, "int | None"]
 NO_UNITS: TimeUnits = MappingProxyType({})
 
@@ -47,7 +47,7 @@ _CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 
 
 def is_temporal(type: pa.DataType) -> bool:
-    """Whether values of one of our types are moments, days or durations."""
+    """Whether values of a type are timestamps, dates or intervals."""
     return type in _TEMPORAL
 
 
@@ -56,8 +56,8 @@ def is_number(value: object) -> bool:
 
 
 def mixes(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether data of an Arrow type has numbers where one of our types has times, or times where it
-    has numbers, in any part."""
+    """Whether an Arrow type has numbers where the wanted type has times, or the reverse, at any
+    nesting level."""
     if pa.types.is_dictionary(given):
         return mixes(given.value_type, wanted)
     if types.is_any_list(given) and types.is_array(wanted):
@@ -76,7 +76,7 @@ def is_numeric_arrow(type: pa.DataType) -> bool:
 
 
 def misfit(value: object, wanted: pa.DataType, column: str, units: TimeUnits) -> DataError | None:
-    """Why a number is not taken for a column of times; None where it is another matter."""
+    """Why a number is not accepted for a time column; None if that is not the problem."""
     if not is_temporal(wanted) or not is_number(value):
         return None
     unit = units.get(column)
@@ -88,7 +88,7 @@ def misfit(value: object, wanted: pa.DataType, column: str, units: TimeUnits) ->
 
 
 def remedy(wanted: pa.DataType, is_time: bool) -> str:
-    """What to do about numbers for a column of times."""
+    """The help text for numbers in a time column."""
     if wanted == DATE:
         return "pass a date or ISO text"
     if wanted == INTERVAL:
@@ -105,7 +105,7 @@ def remedy(wanted: pa.DataType, is_time: bool) -> str:
 
 
 def unit_name(unit: int) -> str:
-    """What so many microseconds are called."""
+    """The name of a unit given in microseconds."""
     return next(name.lower() + "s" for name, size in MICROSECONDS.items() if size == unit)
 
 
@@ -113,8 +113,8 @@ def unit_name(unit: int) -> str:
 
 
 def with_texts_read(values: Sequence[Any], type: pa.DataType, unit: int | None) -> list[Any]:
-    """Python values as Arrow takes them for a TIMESTAMP or a DATE: ISO texts and, for a TIMESTAMP,
-    dates and numbers of a unit are converted. ValueError where one of them is no such value."""
+    """Python values as Arrow accepts them for TIMESTAMP or DATE: converts ISO strings and, for a
+    TIMESTAMP, dates and numbers of a unit. ValueError for anything else."""
     texts = [value for value in values if isinstance(value, str)]
     read: Iterator[Any] = iter(())
     if texts:
@@ -188,19 +188,19 @@ def _vector(micros: np.ndarray, failed: Mask, given: pa.Array) -> Vector:
 
 
 def from_text(texts: pa.Array, type: pa.DataType, unit: int | None = None) -> Vector:
-    """Texts as CAST reads them; with a unit, those that are numbers count it since the epoch."""
+    """Strings as CAST reads them; with a unit, numeric strings count units since the epoch."""
     if type == TIMESTAMP and unit is not None:
         counts = pc.fill_null(pc.match_substring_regex(texts, _NUMBER), False)
         if pc.any(counts).as_py():
             return _numbers_or_moments(texts, counts, unit)
-    if type == TIMESTAMP:  # times without a zone are UTC, as these are
+    if type == TIMESTAMP:  # times without a zone are UTC
         texts = pc.replace_substring_regex(texts, r"([0-9])Z$", r"\1")
     kernel = cast_kernel(STRING, type) or exact_cast(STRING, type)
     return kernel(texts)
 
 
 def _numbers_or_moments(texts: pa.Array, counts: pa.Array, unit: int) -> Vector:
-    """Columns of texts of which some are numbers."""
+    """A column of strings of which some are numbers."""
     digits = pc.utf8_ltrim(pc.utf8_trim_whitespace(pc.if_else(counts, texts, None)), "+")
     is_whole = pc.fill_null(pc.match_substring_regex(digits, _WHOLE), False)
     whole = from_numbers(pc.if_else(is_whole, digits, None).cast(pa.int64()), unit)

@@ -1,4 +1,4 @@
-"""What comes from outside becomes typed rows; the rows that cannot are told apart."""
+"""Turns input data into typed rows and separates the bad rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from millstream.model.records import BadRow, Checked, Records
 
 @dataclass(frozen=True)
 class Unreadable:
-    """In place of a row: why there is none."""
+    """Stands for a row that cannot be read, with the reason."""
 
     message: str
     help: str | None = None
 
 
 def is_table(data: object) -> bool:
-    """Whether data is many rows in columns: Arrow's, or a pandas or Polars frame."""
+    """Whether data is columnar: Arrow data, or a pandas or Polars frame."""
     if isinstance(data, dict | tuple | list):
         return False
     if isinstance(data, pa.Table | pa.RecordBatch):
@@ -38,7 +38,7 @@ def is_table(data: object) -> bool:
 
 
 def typed(stream: Stream, data: object) -> tuple[Records, list[BadRow]]:
-    """The rows of a table or of an iterable, as they stand; DataError where it is none."""
+    """The rows of a table or an iterable, in the given order; DataError if data is neither."""
     if is_table(data):
         return typed_table(stream, table_of(data, stream.columns, stream.name, stream.units))
     rows = _rows(stream, data)
@@ -50,8 +50,7 @@ def typed(stream: Stream, data: object) -> tuple[Records, list[BadRow]]:
 
 
 def all_records(stream: Stream, data: object) -> Records:
-    """All that a source has given, in the stream's order; DataError at the first row that cannot be
-    taken."""
+    """All rows that a source returned, in the stream's order; DataError at the first bad row."""
     if isinstance(data, list) and data and all(isinstance(part, Checked) for part in data):
         parts = [(part.records, list(part.bad)) for part in data]
         return in_whole(stream, joined([records for records, _ in parts]), _numbered(parts))
@@ -59,7 +58,7 @@ def all_records(stream: Stream, data: object) -> Records:
 
 
 def _rows(stream: Stream, data: object) -> list[Any]:
-    """The rows of what is no table. A tuple of values is one row, but it could be many as well."""
+    """The rows of non-columnar data. A bare tuple is rejected: it could be one row or many."""
     if isinstance(data, Mapping):
         return [data]
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
@@ -76,7 +75,7 @@ def _rows(stream: Stream, data: object) -> list[Any]:
 
 
 def _check_keys(stream: Stream, rows: list[Any]) -> None:
-    """Refuse rows with a key that is no column: its value would be lost."""
+    """Reject rows with a key that is not a column: its value would be lost."""
     names = _plain_rows(stream).columns
     for row in rows:
         if isinstance(row, Mapping) and not names.issuperset(row):
@@ -89,7 +88,7 @@ def _check_keys(stream: Stream, rows: list[Any]) -> None:
 
 
 def typed_table(stream: Stream, table: pa.Table) -> tuple[Records, list[BadRow]]:
-    """DataError where a column is missing; where one cannot be read at all, every row is bad."""
+    """DataError if a column is missing; if a column cannot be read at all, every row is bad."""
     for field in stream.columns:
         column_in_data(table.column_names, field.name, stream.name)
     try:
@@ -101,8 +100,7 @@ def typed_table(stream: Stream, table: pa.Table) -> tuple[Records, list[BadRow]]
 
 
 def typed_rows(stream: Stream, rows: list[Any]) -> tuple[Records, list[BadRow]]:
-    """Rows one by one. A key that a mapping lacks is NULL; where some rows cannot be read, the
-    rows are halved until those are found."""
+    """Single rows. A missing key is NULL. If some rows cannot be read, bisection finds them."""
     records = _plain_rows(stream).records(rows)
     if records is not None:
         return records, []
@@ -137,7 +135,7 @@ def _table(stream: Stream, rows: list[Any]) -> pa.Table:
 
 
 def _without_stream(message: str, stream: Stream) -> str:
-    """The message of one row, without the place, which is told anew."""
+    """The message for one row without its location, which the caller adds."""
     place = f'{stream.kind} "{stream.name}"'
     for prefix in (f"{place}, row 1: ", f"{place}, ", f"{place}: "):
         if message.startswith(prefix):
@@ -146,7 +144,7 @@ def _without_stream(message: str, stream: Stream) -> str:
 
 
 def _numbered(parts: Sequence[tuple[Records, list[BadRow]]]) -> list[BadRow]:
-    """The bad rows of parts that follow each other, by their number in the whole."""
+    """The bad rows of consecutive parts, numbered within the whole."""
     bad: list[BadRow] = []
     before = 0
     for records, refused in parts:
@@ -161,7 +159,7 @@ def nothing(stream: Stream) -> Records:
 
 
 def joined(parts: Sequence[Records]) -> Records:
-    """Records that follow each other; at least one."""
+    """Concatenates records; `parts` must not be empty."""
     full = [part for part in parts if len(part)] or list(parts[:1])
     if len(full) == 1:
         return full[0]

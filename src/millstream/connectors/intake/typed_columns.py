@@ -1,7 +1,6 @@
-"""A column of data as it was given, in the type that its stream declares.
+"""Converts a column of input data to the type that its stream declares.
 
-Values that are not of that type make their rows bad rows; data of another kind altogether is an
-error.
+A value that does not fit the type makes its row bad; a column of an unrelated type is an error.
 """
 
 from __future__ import annotations
@@ -33,21 +32,21 @@ from millstream.model.values import out_of_years, to_plain, to_type
 
 
 def note(bad: dict[int, BadRow], index: int, message: str, help: str | None = None) -> None:
-    """Of several faults of a row the first is told."""
+    """Record a bad row; only the first problem of a row is kept."""
     bad.setdefault(index + 1, BadRow(index + 1, message, help))
 
 
 def check_type(stream: Stream, field: Field, found: pa.DataType) -> None:
-    """DataError where data of an Arrow type is not what a column of the stream may be given."""
+    """DataError if a column of the stream does not accept data of an Arrow type."""
     typed_column(stream, field, pa.chunked_array([], found), {})
 
 
 def typed_column(
     stream: Stream, field: Field, column: pa.ChunkedArray, bad: dict[int, BadRow]
 ) -> pa.Array:
-    """The column in the type that the stream declares; a long column of text may be wide."""
+    """The column in its declared type; a long text column may be large_string."""
     typed = _typed(stream, field, column, bad)
-    for index in out_of_years(typed):  # nothing could show them
+    for index in out_of_years(typed):  # they could not be displayed
         told = f'a value in column "{field.name}"'
         if types.is_atomic(field.type):
             (value,) = to_plain(typed.slice(index, 1), field.type)
@@ -88,7 +87,7 @@ def _typed(
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Without a dictionary; texts as such, wide where they must be."""
+    """Decode dictionaries and view types; texts become string, or large_string where needed."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if _is(array.type, "string_view"):
@@ -100,7 +99,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _is(type: pa.DataType, kind: str) -> bool:
-    """Views came to pyarrow after the oldest version we work with."""
+    """The oldest supported pyarrow has no view types."""
     test = getattr(pa.types, f"is_{kind}", None)
     return test is not None and bool(test(type))
 
@@ -114,7 +113,7 @@ def _has_text(type: pa.DataType) -> bool:
 
 
 def _valid_texts(stream: Stream, field: Field, array: pa.Array, bad: dict[int, BadRow]) -> pa.Array:
-    """The column with NULL for what is not UTF-8, which Arrow does not look at by itself."""
+    """The column with NULL for invalid UTF-8, which Arrow does not check."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -133,7 +132,7 @@ def _valid_texts(stream: Stream, field: Field, array: pa.Array, bad: dict[int, B
 
 
 def _not_utf8(array: pa.Array) -> list[int]:
-    """The rows that are not UTF-8, or have within what is not."""
+    """The rows that are, or contain, invalid UTF-8."""
     if types.is_any_list(array.type):
         inner = _not_utf8(array.flatten())
         owners = pc.list_parent_indices(array).take(pa.array(inner, pa.int64()))
@@ -144,7 +143,7 @@ def _not_utf8(array: pa.Array) -> list[int]:
 
 
 def _broken(texts: pa.Array, first: int) -> Iterator[int]:
-    """By halves."""
+    """Rows with invalid UTF-8, found by bisection."""
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -162,7 +161,7 @@ def _broken(texts: pa.Array, first: int) -> Iterator[int]:
 def _moments(
     stream: Stream, field: Field, array: pa.Array, bad: dict[int, BadRow]
 ) -> pa.Array | None:
-    """Texts, and numbers of a declared unit, as TIMESTAMP; None for other data."""
+    """Strings, and numbers of a declared unit, as TIMESTAMP; None for other data."""
     unit = stream.units.get(field.name)
     if ordinary_type(array.type) == types.STRING:
         found = from_text(array.cast(types.STRING), types.TIMESTAMP, unit)
@@ -179,7 +178,7 @@ def _moments(
 
 
 def _refused(stream: Stream, field: Field, array: pa.Array) -> DataError:
-    """A column of numbers for times without a unit, or of times for numbers."""
+    """The error for numbers without a unit in a time column, or times in a numeric column."""
     help = None
     if is_temporal(field.type):
         help = remedy(field.type, field.name in stream.units)
@@ -207,7 +206,7 @@ def _whole_microseconds(field: Field, array: pa.Array, bad: dict[int, BadRow]) -
 
 
 def _misfits(field: Field, array: pa.Array, bad: dict[int, BadRow]) -> bool:
-    """Note the rows whose value does not fit the type, if it is only some of them."""
+    """Record the rows whose value does not fit the type, if only some do not."""
     count = len(bad)
     for index in range(len(array)):
         try:

@@ -1,1 +1,1 @@
-"""Where answers go."""
+"""The built-in sinks."""

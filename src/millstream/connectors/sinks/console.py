@@ -1,4 +1,4 @@
-"""The sinks of those who try things: the console, and nowhere."""
+"""The sinks `console` and `noop`, for experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millstream.model.types import LAST_TIMESTAMP
 
 
 class Console(Noop):
-    """The rows as lines, under the names of the columns."""
+    """Prints rows as lines under the column names."""
 
     def __init__(self, context: SinkContext) -> None:
         self._headed = False

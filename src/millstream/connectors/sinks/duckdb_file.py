@@ -1,7 +1,7 @@
-"""A table in a DuckDB file: one transaction a batch.
+"""A table in a DuckDB file: one transaction per batch.
 
-The file is open only while a batch is written, since DuckDB lets nobody read a file that another
-program writes; whoever comes meanwhile is waited for.
+The file is open only while a batch is written, since DuckDB blocks other programs from reading a
+file that is open for writing. The sink waits while another program has the file open.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millstream.model.errors import QueryError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_PATIENCE, _PAUSE = 10.0, 0.1  # seconds, while somebody else has the file
+_PATIENCE, _PAUSE = 10.0, 0.1  # seconds, while another program has the file open
 _BATCHES = "millstream_batches"
 
 _MAKE_BATCHES = f"""CREATE TABLE IF NOT EXISTS {_BATCHES} (
@@ -37,7 +37,7 @@ _INSERT = """INSERT INTO {target} ({columns}) SELECT {columns} FROM changed,
 
 
 def duckdb(context: SinkContext, path: str, table: str, *, keep: bool = False) -> Sink:
-    """Appends rows; with `keep`, the table has the answer at the frontier."""
+    """Appends rows; with `keep`, the table holds the answer at the frontier."""
     try:
         import duckdb as _  # noqa: F401
     except ImportError:
@@ -84,14 +84,14 @@ class DuckdbFile(Noop):
             raise QueryError(
                 f'table "{self._table}" of the DuckDB file "{self._path}" has other columns than '
                 "the query",
-                help="name a table that does not exist: it is made",
+                help="name a table that does not exist yet; it will be created",
             )
         if self._keep:
             self._claim(connection)
 
     def _claim(self, connection: DuckDBPyConnection) -> None:
-        """A table with rows must be one that we keep; what an earlier query left goes with the
-        first batch."""
+        """Reject a table with rows that Millstream does not keep. The first batch deletes the rows
+        of an earlier query."""
         known = connection.execute(
             f"SELECT token FROM {_BATCHES} WHERE kept = ?", [self._table]
         ).fetchall()
@@ -103,7 +103,7 @@ class DuckdbFile(Noop):
             )
 
     def _note(self, connection: DuckDBPyConnection, batch: int) -> bool:
-        """Note the number of a batch: whether it is new."""
+        """Record the number of a batch; returns whether it is new."""
         token = self._context.token
         found = connection.execute(
             f"SELECT batch FROM {_BATCHES} WHERE token = ?", [token]
@@ -160,8 +160,8 @@ class DuckdbFile(Noop):
 
 
 def _opened(path: str) -> DuckDBPyConnection:
-    """A connection that can read Arrow, which DuckDB does not promise one that is made while the
-    last other one in this process is closed."""
+    """A connection that can read Arrow. DuckDB does not guarantee that for a connection opened
+    while the last other one in this process is being closed."""
     import duckdb
 
     limit = time.monotonic() + _PATIENCE
@@ -180,7 +180,8 @@ def _opened(path: str) -> DuckDBPyConnection:
 
 
 def _passes(error: Exception) -> bool:
-    """Whether it is only that another program has the file, or that this one is closing it."""
+    """Whether the error is temporary: another program has the file open, or this one is closing
+    it."""
     import duckdb
 
     return not isinstance(error, duckdb.IOException) or "set lock" in str(error)

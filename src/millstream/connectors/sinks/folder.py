@@ -1,9 +1,9 @@
-"""A folder of files, to which each batch with rows is appended as one.
+"""A folder of files; each batch with rows is appended as one file.
 
-The name of a file is made of the number of its batch, so a batch that comes again replaces itself.
-It is written under a name that readers pass over, forced to the disk, and renamed: whoever lists
-the folder sees whole batches only. `_millstream.json` tells whose folder it is, and is locked while
-the query runs.
+The file name contains the batch number, so a repeated batch replaces itself. The file is written
+under a name that readers skip, synced to disk and renamed: readers of the folder see only complete
+batches. `_millstream.json` names the query that owns the folder, and is locked while the query
+runs.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from millstream.model.types import sql_name
 Write = Callable[[pa.Table, IO[bytes]], None]
 
 _OWNER = "_millstream.json"
-_LINES = 100_000  # that are made at once
+_LINES = 100_000  # formatted at once
 _ELSEWHERE = "give the query a folder of its own"
 
 
 def parquet(context: SinkContext, path: str, *, keep: bool = False) -> Sink:
-    """Appends files to a folder; with `keep`, the path is one file with the answer."""
+    """Appends files to a folder; with `keep`, `path` is one file that holds the answer."""
     if keep:
         from millstream.connectors.sinks.kept_file import KeptFile
 
@@ -56,7 +56,7 @@ def write_parquet(table: pa.Table, file: IO[bytes]) -> None:
 
 
 def write_csv(table: pa.Table, file: IO[bytes]) -> None:
-    """With the names first. NULL is nothing, an empty string is "" in quotes."""
+    """With a header. NULL is empty, an empty string is a pair of quotes."""
     import pyarrow.csv
 
     for index, field in enumerate(table.schema):
@@ -66,7 +66,7 @@ def write_csv(table: pa.Table, file: IO[bytes]) -> None:
 
 
 def write_json(table: pa.Table, file: IO[bytes]) -> None:
-    """One object a line."""
+    """One object per line."""
     for first in range(0, table.num_rows, _LINES):
         lines = json_lines(table.slice(first, _LINES))
         file.write("".join(lines.to_pylist()).encode())
@@ -108,8 +108,8 @@ class Folder(Noop):
         self._owner.close()
 
     def _clear_up(self, next_batch: int) -> None:
-        """What a crash left goes. A batch beyond the next one was given by a later state of the
-        query than this: what would follow now need not fit to it."""
+        """Remove drafts left by a crash. A batch beyond the next one was written by a later state
+        of the query than this checkpoint, so new batches might not match it."""
         for draft in self._path.glob(".batch-*.draft"):
             draft.unlink()
         last = max(map(_batch_of, _visible(self._path)), default=-1)
@@ -117,34 +117,34 @@ class Folder(Noop):
             raise QueryError(
                 f'the folder "{self._path}" has batch {last} of this query, but its checkpoint is '
                 f"at batch {next_batch}",
-                help="the checkpoint is older than the folder: restore the newer one, or begin "
-                "anew with another checkpoint and another folder",
+                help="the checkpoint is older than the folder: restore the newer one, or start "
+                "over with another checkpoint and another folder",
             )
 
 
 def local_path(path: object) -> Path:
     if not isinstance(path, str | os.PathLike) or not str(path):
-        raise QueryError(f"the path of a sink is a text, not {path!r}")
+        raise QueryError(f"the path of a sink must be a string, not {path!r}")
     text = re.sub(r"^file:(//)?(?=/)", "", str(path))
     scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text)
     if scheme:
         raise QueryError(
-            f'the folder "{text}" is not one of this machine',
-            help="write to a local or mounted folder; on the Spark engine Delta goes anywhere",
+            f'the folder "{text}" is not on this machine',
+            help="write to a local or mounted folder; on the Spark engine, Delta writes anywhere",
         )
     return Path(text)
 
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """What the file system refuses, in words."""
+    """Translate errors of the file system."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise QueryError(
             f'the folder "{path}" cannot be written: {reason}',
-            help="see to its rights and its room; from a checkpoint the query goes on where it was",
+            help="check its permissions and free space; a checkpoint lets the query resume",
         ) from error
 
 
@@ -167,7 +167,7 @@ def _identity(context: SinkContext, suffix: str) -> dict[str, object]:
 
 
 def _claimed(path: Path, own: dict[str, object]) -> IO[bytes]:
-    """The file that tells whose folder it is, locked: ours from before, or ours from now on."""
+    """The locked owner file of the folder: this query's from before, or created now."""
     names = _visible(path)
     if names and not (path / _OWNER).exists():
         raise QueryError(
@@ -194,7 +194,7 @@ def _claimed(path: Path, own: dict[str, object]) -> IO[bytes]:
 
 
 def _lock(owner: IO[bytes], path: Path) -> None:
-    """It goes with the process."""
+    """The lock ends with the process."""
     try:
         fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -204,7 +204,7 @@ def _lock(owner: IO[bytes], path: Path) -> None:
 
 
 def _read(owner: IO[bytes]) -> dict[str, object] | None:
-    """None where a crash left less than the whole."""
+    """None if a crash left it incomplete."""
     try:
         told = json_format.loads(owner.read())
     except ValueError:
@@ -213,20 +213,20 @@ def _read(owner: IO[bytes]) -> dict[str, object] | None:
 
 
 def _is_same(before: dict[str, object], own: dict[str, object]) -> bool:
-    """Under whatever name the query goes."""
+    """The name of the query does not matter."""
     return {**before, "query": None} == {**own, "query": None}
 
 
 def _others(path: Path, before: dict[str, object] | None) -> QueryError:
     whose = f'query "{before["query"]}"' if before and "query" in before else "a query"
     return QueryError(
-        f'the folder "{path}" has answers that an earlier run of {whose} wrote',
-        help=f"go on from the checkpoint of that run, remove the folder, or {_ELSEWHERE}",
+        f'the folder "{path}" has answers written by an earlier run of {whose}',
+        help=f"resume from the checkpoint of that run, remove the folder, or {_ELSEWHERE}",
     )
 
 
 def _visible(path: Path) -> list[str]:
-    """What readers of the folder see."""
+    """The names that readers of the folder see."""
     return sorted(name for name in os.listdir(path) if name[0] not in "._")
 
 

@@ -1,7 +1,7 @@
-"""One Parquet file that has the answer of a query: each batch writes it anew.
+"""One Parquet file that holds the answer of a query.
 
-It is written beside, forced to the disk and renamed, so that whoever opens it sees one whole
-batch. That costs what the answer is large: it is for answers that one looks at.
+Each batch writes a new file, syncs it to disk and renames it, so readers see one complete batch.
+Each batch rewrites the whole file, so use it for small answers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ class KeptFile(Noop):
         self._batch = -1
         if self._path.is_dir():
             raise QueryError(
-                f'"{path}" is a folder, and a kept answer is one file', help="name a file"
+                f'"{path}" is a folder, but a kept answer is one file', help="name a file"
             )
         if self._path.exists():
             self._take_over()
 
     def _take_over(self) -> None:
-        """Go on with what this query wrote; what another one kept goes with the first batch."""
+        """Continue with the rows that this query wrote. The first batch replaces those of another
+        query."""
         try:
             found = pyarrow.parquet.read_table(self._path)
         except (pa.ArrowException, OSError) as error:
@@ -51,7 +52,7 @@ class KeptFile(Noop):
 
     def _not_ours(self) -> QueryError:
         return QueryError(
-            f'the file "{self._path}" is no answer that a query keeps',
+            f'the file "{self._path}" was not written by a query that keeps its answer',
             help="name a file that does not exist",
         )
 

@@ -1,4 +1,4 @@
-"""Sinks that keep a table: they take changes, and have the rows that these leave."""
+"""Sinks that keep a table: they apply changes and hold the resulting rows."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ _OF_CHANGES = ("at", "change")
 
 
 def kept_schema(context: SinkContext, sink: str) -> pa.Schema:
-    """The columns of the rows alone."""
+    """The columns of the rows, without those of changes."""
     if context.emit != "CHANGES":
         raise QueryError(
-            f'sink "{sink}" keeps a table from changes, and the query gives EMIT {context.emit}',
+            f'sink "{sink}" needs changes to keep a table, but the query has EMIT {context.emit}',
             help="write EMIT CHANGES, or CREATE MATERIALIZED VIEW … INTO",
         )
     return pa.schema([field for field in context.schema if field.name not in _OF_CHANGES])
 
 
 def changed_rows(table: pa.Table) -> TableChanges:
-    """What a batch of changes comes to in the end."""
+    """The net changes of a batch."""
     weight = np.asarray(table.column("change"), np.int64)
     return net_changes(table.drop_columns(list(_OF_CHANGES)), weight)
 
 
 def gone(query: str, target: str) -> QueryError:
     return QueryError(
-        f'query "{query}": rows that are to go from {target} are not there: somebody else has '
-        "changed it",
-        help="leave the table to the query; begin anew with another table, or drop this one",
+        f'query "{query}": rows to delete from {target} are missing: something else has changed it',
+        help="only the query may change the table; start over with another table, or drop this one",
     )

@@ -1,4 +1,4 @@
-"""Answers that stay in memory: the query keeps them, and on Spark a temporary view shows them."""
+"""Answers kept in memory: by the query, and on Spark in a temporary view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def memory(context: SinkContext, name: str | None = None) -> Sink:
 
 
 class TemporaryView(Noop):
-    """All that was given since the start, as a temporary view of the user's Spark session."""
+    """All rows since the start as a temporary view of the user's Spark session."""
 
     def __init__(self, context: SinkContext, name: str) -> None:
         assert context.spark is not None

@@ -1,4 +1,4 @@
-"""Values as other systems take them: as JSON, as text, as moments with their zone."""
+"""Converts values for other systems: to JSON, to text, to timestamps with a time zone."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SECOND = datetime.timedelta(seconds=1)
 
 
 def json_text(value: object) -> str:
-    """A value as JSON: decimals with all their digits; moments, dates and numbers that JSON lacks
-    as strings, bytes in base64.
+    """A value as JSON: decimals with all digits; timestamps, dates and numbers that JSON lacks as
+    strings, bytes in base64.
 
     >>> json_text({"a": [1, None, Decimal("1.50")], "b": float("nan"), "c": b"x"})
     '{"a":[1,null,1.50],"b":"NaN","c":"eA=="}'
@@ -59,7 +59,7 @@ def _text(value: object) -> str:
 
 
 def interval_text(value: datetime.timedelta) -> str:
-    """In seconds, as ISO 8601 writes them.
+    """In seconds, in ISO 8601 format.
 
     >>> interval_text(datetime.timedelta(days=-1, microseconds=5))
     'PT-86399.999995S'
@@ -70,7 +70,7 @@ def interval_text(value: datetime.timedelta) -> str:
 
 
 def json_lines(table: pa.Table) -> pa.ChunkedArray:
-    """Each row as an object of JSON, column by column where Arrow can."""
+    """Each row as a JSON object; converted by column where Arrow can."""
     parts: list[object] = []
     for index, name in enumerate(table.column_names):
         parts += ["," if index else "{", encode_basestring(name), ":"]
@@ -98,12 +98,12 @@ def texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def needs_text(type: pa.DataType) -> bool:
-    """Whether a CSV file cannot hold the values as they are."""
+    """Whether CSV needs the values converted to text."""
     return bool(pa.types.is_nested(type)) or type in (types.BINARY, types.INTERVAL)
 
 
 def zoned(table: pa.Table) -> pa.Table:
-    """The same moments with their zone, which is UTC: Spark would take others as local time."""
+    """Timestamps with the zone UTC: Spark would read zoneless ones as local time."""
     fields = [
         field.with_type(pa.timestamp("us", "UTC")) if field.type == types.TIMESTAMP else field
         for field in table.schema

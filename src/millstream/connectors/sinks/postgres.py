@@ -1,4 +1,5 @@
-"""The sink `postgres`: rows appended to a table, or a table that has the answer at the frontier."""
+"""The sink `postgres`: rows appended to a table, or a table that holds the answer at the
+frontier."""
 
 from __future__ import annotations
 

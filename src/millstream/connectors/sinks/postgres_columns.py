@@ -1,4 +1,4 @@
-"""The columns of an answer as those of a PostgreSQL table."""
+"""Maps the columns of an answer to those of a PostgreSQL table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.sql import Composed, Identifier
 
-# The type that a column gets, and the others of an existing table that take all its values.
+# The type of a new column, and other types in an existing table that can hold all its values.
 _TYPES: dict[pa.DataType, tuple[str, ...]] = {
     types.BOOLEAN: ("boolean",),
     types.INT: ("integer", "bigint", "numeric", "double precision"),
@@ -34,21 +34,21 @@ _TYPES: dict[pa.DataType, tuple[str, ...]] = {
 _NESTED = ("jsonb", "json")
 _ESCAPED_NUL = r"(^|[^\\])(\\\\)*\\u0000"  # as JSON writes it
 
-# What a table has, and whether somebody else fills it where we say nothing.
+# The columns of a table, and whether each may be left out of an INSERT.
 _FOUND = """SELECT attname, format_type(atttypid, atttypmod),
     NOT attnotnull OR atthasdef OR attidentity <> ''
 FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"""
 
 
 def types_of(type: pa.DataType) -> tuple[str, ...]:
-    """The type of a new column for such values, then others that take them."""
+    """The type of a new column for such values, then other types that accept them."""
     if types.is_decimal(type):
         return f"numeric({type.precision},{type.scale})", "numeric"
     return _NESTED if pa.types.is_nested(type) else _TYPES[type]
 
 
 def created(target: Identifier, schema: pa.Schema) -> Composed:
-    """The statement that makes the table, if there is none."""
+    """The statement that creates the table if it does not exist."""
     from psycopg.sql import SQL, Identifier
 
     columns = [
@@ -65,7 +65,7 @@ def check_columns(
     found = {name: type for name, type, _ in rows}
     missing = [name for name in schema.names if name not in found]
     wrong = [
-        f'"{field.name}" is {found[field.name]} and would have to be {types_of(field.type)[0]}'
+        f'"{field.name}" is {found[field.name]} but must be {types_of(field.type)[0]}'
         for field in schema
         if field.name in found and not _fits(found[field.name], types_of(field.type))
     ]
@@ -74,23 +74,24 @@ def check_columns(
     if missing:
         problems.append(f"it has no column {listed(missing)}")
     if unfilled:
-        problems.append(f"nothing fills {listed(unfilled)}, which must not be NULL")
+        problems.append(f"the query has no {listed(unfilled)}, which must not be NULL")
     if problems:
         raise QueryError(
             f'table "{table}" of PostgreSQL does not fit the query: {"; ".join(problems)}',
-            help="change the table or the SELECT, or name a table that does not exist: it is made",
+            help="change the table or the SELECT, or name a table that does not exist yet",
         )
 
 
 def _fits(found: str, accepted: Sequence[str]) -> bool:
-    """A length or precision in an existing table is the wish of its owner; for numbers it must be
-    what the query has."""
+    """The length or precision of an existing column is up to its owner; for numbers it must equal
+    the query's."""
     name = found.partition("(")[0] if found.startswith("character varying(") else found
     return name in accepted
 
 
 def unfit(table: pa.Table) -> dict[int, str]:
-    """Why PostgreSQL cannot hold some rows, by their numbers: its texts have no NUL characters."""
+    """Why PostgreSQL cannot store some rows, by row number: its strings cannot have NUL
+    characters."""
     found: dict[int, str] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_nested(column.type):
@@ -100,13 +101,13 @@ def unfit(table: pa.Table) -> dict[int, str]:
         else:
             continue
         for row in pc.indices_nonzero(pc.fill_null(has_nul, False)).to_pylist():
-            told = f'the text in column "{name}" has a NUL character, which PostgreSQL cannot hold'
+            told = f'the text in column "{name}" has a NUL character, which PostgreSQL cannot store'
             found.setdefault(row, told)
     return found
 
 
 def prepared(table: pa.Table) -> pa.Table:
-    """The same values, as the text of each is what PostgreSQL reads."""
+    """The same values in a form whose text PostgreSQL can read."""
     columns = [
         _prepared(field.name, table.column(index)) for index, field in enumerate(table.schema)
     ]
@@ -125,6 +126,6 @@ def _prepared(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _with_infinity(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """An end that nobody knows is PostgreSQL's infinity."""
+    """An unknown end becomes PostgreSQL's infinity."""
     last = pa.scalar(LAST_TIMESTAMP).cast(types.TIMESTAMP)
     return pc.if_else(pc.equal(column, last), "infinity", column.cast(pa.string()))

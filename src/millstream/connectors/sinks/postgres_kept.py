@@ -1,7 +1,7 @@
-"""A table of PostgreSQL that has the answer of a query: one transaction a batch.
+"""A PostgreSQL table that holds the answer of a query: one transaction per batch.
 
-Rows that go are found by an index over the hash of whole rows, so that a batch costs what it
-changes. The comment of the table says that it is kept; any other that has rows is left alone.
+An index on the hash of whole rows finds the rows to delete, so the cost of a batch is proportional
+to its changes. The table's comment marks it as kept; other tables with rows are rejected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class KeptPostgres(Postgres):
         return self._columns
 
     def _connected(self) -> Connection:
-        """A connection has a place where changes wait for their transaction."""
+        """A connection with a temporary table that stages the changes of a transaction."""
         connection = super()._connected()
         types = [f"{_quoted(f.name)} {types_of(f.type)[0]}" for f in self._columns]
         columns = ", ".join([*types, "change bigint", "number bigint"])
@@ -51,7 +51,7 @@ class KeptPostgres(Postgres):
         return connection
 
     def _claim(self, known: bool) -> None:
-        """Make the index. What an earlier query left goes with the first batch."""
+        """Create the index. The first batch deletes the rows of an earlier query."""
         connection, target = self._connection, self._target
         name = target.as_string(connection)
         comment = connection.execute(

@@ -1,8 +1,8 @@
-"""A table of PostgreSQL: one transaction a batch.
+"""A PostgreSQL table: one transaction per batch.
 
-The transaction inserts the rows and notes the number of the batch in the table `millstream_batches`
-of the same schema. A number that is noted already is not inserted again, so it does not matter
-whether a connection or a program was lost before or after its commit.
+The transaction inserts the rows and records the batch number in the table `millstream_batches` of
+the same schema. A batch whose number is recorded already is not inserted again, so it does not
+matter whether a connection or a program failed before or after its commit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Connection: TypeAlias = "Connected[Any]"
 
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0)  # seconds before each attempt to connect again
 _BATCHES = "millstream_batches"
-_LOCK = 7_310_575_178_033_226_085  # held while tables are made: two queries may want the same one
+_LOCK = 7_310_575_178_033_226_085  # held while creating tables: two queries may need the same one
 
 _MAKE_BATCHES = """CREATE TABLE IF NOT EXISTS {} (
     token text PRIMARY KEY, query text NOT NULL, batch bigint NOT NULL,
@@ -70,7 +70,7 @@ class Postgres(Noop):
         self._deliver(lambda: self._write(rows, batch.id))
 
     def _fitting(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Which rows PostgreSQL can hold; the others are refused."""
+        """Which rows PostgreSQL can store; refuses the others."""
         fits = np.ones(table.num_rows, np.bool_)
         for number, why in unfit(table).items():
             fits[number] = False
@@ -97,7 +97,7 @@ class Postgres(Noop):
         return connection
 
     def _prepare(self) -> None:
-        """See to it that both tables are there, and that the target takes what will come."""
+        """Create both tables if needed, and check that the target accepts the rows."""
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
             self._connection.execute(sql(_MAKE_BATCHES, self._batches))
@@ -110,7 +110,7 @@ class Postgres(Noop):
             raise QueryError(
                 f'table "{self._table}" has batch {found[0]} of this query, but its checkpoint is '
                 f"at batch {self._context.next_batch}",
-                help="the checkpoint is older than the table: restore the newer one, or begin anew "
+                help="the checkpoint is older than the table: restore the newer one, or start over "
                 "with another checkpoint and another table",
             )
 
@@ -125,19 +125,19 @@ class Postgres(Noop):
 
     @property
     def _schema(self) -> pa.Schema:
-        """Of the table."""
+        """The columns of the table."""
         return self._context.schema
 
     def _claim(self, known: bool) -> None:
-        """Make the table what the query needs; `known`: it has written to it before."""
+        """Prepare the table for the query; `known`: the query has written to it before."""
 
     def _note(self, batch: int) -> bool:
-        """Note the number of a batch: whether it is new."""
+        """Record the number of a batch; returns whether it is new."""
         noted = [self._context.token, self._context.query, batch]
         return bool(self._connection.execute(sql(_NOTE, self._batches), noted).rowcount)
 
     def _persistently(self, write: Callable[[], None]) -> None:
-        """Again on a new connection where the old one is lost."""
+        """Retry on a new connection if the old one is lost."""
         import psycopg
 
         for pause in _PAUSES:
@@ -147,14 +147,14 @@ class Postgres(Noop):
                 return write()
             except psycopg.OperationalError:
                 if not self._connection.closed:
-                    raise  # the server is there, and does not want it
+                    raise  # the server is up and rejects it
             time.sleep(pause)
         self._connection = self._connected()
         return write()
 
 
 def csv_rows(table: pa.Table) -> bytes:
-    """The rows as COPY reads them: NULL is nothing, an empty string is "" in quotes."""
+    """The rows as COPY reads them: NULL is empty, an empty string is a pair of quotes."""
     buffer = io.BytesIO()
     options = pyarrow.csv.WriteOptions(include_header=False)
     pyarrow.csv.write_csv(prepared(table), buffer, options)
@@ -168,6 +168,6 @@ def failure(error: Exception, table: str) -> QueryError:
     if is_unreachable(error):
         return QueryError(
             f"PostgreSQL cannot be reached: {reason(error)}",
-            help="see to the server and the url; from a checkpoint the query goes on where it was",
+            help="check the server and the url; a checkpoint lets the query resume",
         )
     return QueryError(f'table "{table}" of PostgreSQL cannot be written: {reason(error)}')

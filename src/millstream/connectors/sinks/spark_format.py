@@ -1,4 +1,4 @@
-"""Any format that Spark can write: Delta, Kafka, JDBC and whatever else its jars bring."""
+"""Any format that Spark can write: Delta, Kafka, JDBC and others from its jars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millstream.model.errors import MillstreamError, QueryError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The packages of formats that people ask for and Spark does not bring.
+# The packages of common formats that Spark does not include.
 _PACKAGES = {
     "avro": "org.apache.spark:spark-avro_2.13:{version}",
     "delta": "io.delta:delta-spark_2.13",
@@ -25,10 +25,10 @@ _PACKAGES = {
 
 
 class SparkFormat(Noop):
-    """Each batch with rows is appended by Spark's writer of that format.
+    """Spark's writer of the format appends each batch that has rows.
 
-    Delta takes each batch once, by the number it is told. Other formats may get the last batch
-    twice after a crash. Kafka gets each row as JSON, unless the query has a column `value`.
+    Delta writes each batch once, by its number. Other formats may receive the last batch twice
+    after a crash. Kafka receives each row as JSON, unless the query has a column `value`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ def _option(value: object) -> str:
 
 
 def with_value(frame: DataFrame) -> DataFrame:
-    """The rows as Kafka takes them."""
+    """The rows as Kafka accepts them."""
     from pyspark.sql.functions import struct, to_json
 
     if "value" in frame.columns:
@@ -74,12 +74,12 @@ def with_value(frame: DataFrame) -> DataFrame:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """What Spark refuses, with the one line of its own that says why."""
+    """Translate Spark's errors into one line with the reason."""
     try:
         yield
     except MillstreamError:
         raise
-    except Exception as error:  # Spark has many kinds
+    except Exception as error:  # Spark raises many kinds
         lines = [line for line in str(error).splitlines() if line.strip()]
         java = [line[2:] for line in lines if line.startswith(": ")]
         why = (java or lines or [type(error).__name__])[0]
@@ -87,11 +87,11 @@ def told(what: str) -> Iterator[None]:
 
 
 def _check_format(spark: SparkSession, format: str) -> None:
-    """Now, not when the first rows are there."""
+    """Checked at the start, not with the first rows."""
     source = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource  # type: ignore[union-attr]
     try:
         source.lookupDataSourceV2(format, spark._jsparkSession.sessionState().conf())
-    except Exception as error:  # Spark has many kinds
+    except Exception as error:  # Spark raises many kinds
         package = _PACKAGES.get(format, "").format(version=spark.version)
         named = f' "{package}"' if package else " that has it"
         raise QueryError(

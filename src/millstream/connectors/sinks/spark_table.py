@@ -1,4 +1,4 @@
-"""A table of Spark's: a folder of Parquet files, batch by batch, that is registered as one."""
+"""A Spark table: a folder with one Parquet file per batch, registered as a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def table(context: SinkContext, name: str, path: str | None = None) -> Sink:
     if context.spark is None:
         raise QueryError(
-            'sink "table" is a table of Spark, which only the Spark engine has',
+            'sink "table" is a Spark table and needs the Spark engine',
             help='use Session(engine="spark"), or the sink "parquet"',
         )
     with told(f'table "{name}" of Spark cannot be made'):
@@ -28,8 +28,8 @@ def table(context: SinkContext, name: str, path: str | None = None) -> Sink:
 
 
 class SparkTableSink(Noop):
-    """An external table: dropping it leaves the files. A batch that comes again replaces its file,
-    so the table has each one once."""
+    """An external table: dropping it leaves the files. A repeated batch replaces its file, so the
+    table has each batch once."""
 
     def __init__(
         self, context: SinkContext, spark: SparkSession, name: str, path: str | None
@@ -63,6 +63,6 @@ def _check_place(spark: SparkSession, name: str, place: Path) -> None:
     found = next((row.data_type for row in told if row.col_name == "Location"), None)
     if found is None or local_path(found) != place:
         raise QueryError(
-            f'table "{name}" exists and was not made by this sink',
-            help="give the table another name, or tell with path= where its files are",
+            f'table "{name}" exists and was not created by this sink',
+            help="use another name, or give the folder of its files with path=",
         )

@@ -1,1 +1,1 @@
-"""Tables of other systems."""
+"""Tables read from other systems."""

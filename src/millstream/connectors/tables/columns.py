@@ -1,4 +1,4 @@
-"""The declared columns of a table among those that it has elsewhere, and values that do not fit."""
+"""Matches declared columns with those of an external table, and checks its values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from millstream.model.types import sql_name
 _Values: TypeAlias = "pa.Array | Sequence[Any]"
 _Conversion: TypeAlias = "Callable[[Any], pa.Array]"
 
-# What a value that is not of its type may raise.
+# Errors that a value of the wrong type may raise.
 _MISFITS = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
 
 _WIDENED = {
@@ -30,7 +30,7 @@ _WIDENED = {
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A declared table, and what messages call the one that it is read from."""
+    """A declared table, and the name of its external table in messages."""
 
     table: Table
     name: str
@@ -43,7 +43,8 @@ class SourceTable:
         return DataError(f'table "{self.table.name}": {message}', None, help)
 
     def names(self, there: Sequence[str]) -> list[str]:
-        """What the declared columns are called there: the same, or the only one but for case."""
+        """The external names of the declared columns: an exact match, or the only match ignoring
+        case."""
         names = []
         for field in self.table.columns:
             alike = [name for name in there if name.lower() == field.name.lower()]
@@ -58,9 +59,9 @@ class SourceTable:
 
     def wrong_type(self, field: Field, found: str) -> DataError:
         return self.error(
-            f'column "{field.name}" of {self.name} is {found}, and not all of that is '
+            f'column "{field.name}" of {self.name} is {found}, and not all its values are '
             f"{sql_name(field.type)}",
-            "declare a type that has all its values",
+            "declare a type that can hold all its values",
         )
 
     def wrong_value(self, field: Field, value: object) -> DataError:
@@ -69,22 +70,21 @@ class SourceTable:
         )
 
     def converted(self, field: Field, found: _Values, convert: _Conversion) -> pa.Array:
-        """A column in its declared type; DataError with the first value that is not of it."""
+        """A column in its declared type; DataError with the first value that does not fit."""
         try:
             return convert(found)
         except _MISFITS:
             raise self.wrong_value(field, _first_misfit(found, convert)) from None
 
     def check(self, rows: pa.Table) -> None:
-        """Refuse rows that the table cannot have: what is declared NOT NULL, and when they are
-        valid."""
+        """Reject rows that violate NOT NULL or have invalid times."""
         _, bad = checked_records(self.table, rows)
         if bad:
             raise self.error(f"{self.name} has a row that does not fit: {bad[0].message}")
 
 
 def _first_misfit(found: _Values, convert: _Conversion) -> object:
-    """The first value that cannot be converted: it is not in the half that can."""
+    """The first value that cannot be converted, found by bisection."""
     while len(found) > 1:
         half = len(found) // 2
         try:
@@ -98,7 +98,7 @@ def _first_misfit(found: _Values, convert: _Conversion) -> object:
 
 
 def holds_arrow(type: pa.DataType, values: pa.DataType) -> bool:
-    """Whether one of our types has all values of an Arrow type, but for parts of microseconds."""
+    """Whether a type can hold all values of an Arrow type, except fractions of microseconds."""
     try:
         return holds(type, types.from_arrow(values))
     except ValueError:
@@ -106,7 +106,7 @@ def holds_arrow(type: pa.DataType, values: pa.DataType) -> bool:
 
 
 def holds(type: pa.DataType, values: pa.DataType) -> bool:
-    """Whether a type has all values of another."""
+    """Whether a type can hold all values of another."""
     if type == values:
         return True
     if types.is_decimal(type) and (types.is_decimal(values) or types.is_integral(values)):

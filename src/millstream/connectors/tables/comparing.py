@@ -1,4 +1,4 @@
-"""Tables as multisets of rows: what one has and another has not, and keys that come twice."""
+"""Tables as multisets of rows: their differences, and duplicate keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.physical.state.counted_rows import CountedRows, counted_rows
 
 
 def differences(old: pa.Table, new: pa.Table) -> TableChanges:
-    """What makes the one table the other.
+    """The changes that turn `old` into `new`.
 
     >>> changes = differences(pa.table({"x": [1, 1, 2]}), pa.table({"x": [3, 1]}))
     >>> changes.rows["x"].to_pylist(), changes.weight.tolist()
@@ -24,13 +24,13 @@ def differences(old: pa.Table, new: pa.Table) -> TableChanges:
 
 
 def net_changes(rows: pa.Table, weight: Ints) -> TableChanges:
-    """The same changes with each row once, where its weights do not cancel out."""
+    """The same changes with each row once; rows whose weights cancel out are dropped."""
     first, net = counted_rows(arrays_of(rows), weight).nonzero()
     return TableChanges(rows.take(pa.array(first)), net)
 
 
 def arrays_of(rows: pa.Table) -> list[pa.Array]:
-    """The columns, each in one piece."""
+    """The columns, each as one array."""
     return [
         pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         for column in rows.columns
@@ -38,7 +38,7 @@ def arrays_of(rows: pa.Table) -> list[pa.Array]:
 
 
 class UniqueKeys:
-    """How many rows of a table have each key: there must not be two."""
+    """Counts the rows per key, and rejects duplicates."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -47,8 +47,7 @@ class UniqueKeys:
         self._keys = CountedRows([types[name] for name in table.key])
 
     def add(self, rows: pa.Table, weight: Ints) -> None:
-        """Let rows come and go. DataError where a key is NULL or comes twice: then they have
-        not."""
+        """Add and remove rows. DataError if a key is NULL or duplicate; then nothing changes."""
         if not self._columns:
             return
         keys = rows.select(self._columns)
@@ -71,11 +70,11 @@ class UniqueKeys:
         shown = ", ".join(str(value) for value in key.to_pylist()[0].values())
         return DataError(
             f'table "{self._table.name}": {count} rows have the key ({shown})',
-            help=f"{listed(self._columns)} must tell rows apart: declare another PRIMARY KEY, or "
+            help=f"{listed(self._columns)} must identify a row: declare another PRIMARY KEY, or "
             "none",
         )
 
 
 def check_key(table: Table, rows: pa.Table) -> None:
-    """Refuse rows whose keys are NULL or come twice."""
+    """Reject rows whose keys are NULL or duplicate."""
     UniqueKeys(table).add(rows, np.ones(rows.num_rows, np.int64))

@@ -1,6 +1,6 @@
-"""Tables that lie in files: `SOURCE csv('people.csv', refresh => '1 minute')`, `parquet`, `json`.
+"""Tables read from files: `SOURCE csv('people.csv', refresh => '1 minute')`, `parquet`, `json`.
 
-The table is all rows of all files that the path stands for.
+The table holds all rows of all files that match the path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millstream.connectors.tables.columns import SourceTable, holds_arrow
 from millstream.connectors.tables.refreshed import Refreshed, refresh_of
 from millstream.logical.catalog import Table
 
-_ATTEMPTS = 10  # to read files that nobody touches meanwhile
+_ATTEMPTS = 10  # to read files that do not change meanwhile
 
 
 def connect(table: Table) -> Refreshed:
@@ -50,7 +50,7 @@ class TableFiles:
             parts = [rows for file in files for rows in self._rows(file)]
             if self.version() == files:
                 return pa.concat_tables([self._schema.empty_table(), *parts])
-        raise self._files.error(f'the files in "{self._path}" do not stay as they are')
+        raise self._files.error(f'the files in "{self._path}" keep changing while they are read')
 
     def interrupt(self) -> None:
         """Files are read to their end."""
@@ -73,7 +73,7 @@ class TableFiles:
         return parts
 
     def _check_types(self, file: DataFile) -> None:
-        """Whether the types of columns have no values that the declared ones lack."""
+        """Reject columns whose type has values that the declared type cannot hold."""
         there = {field.name.lower(): field.type for field in self._files.schema(file)}
         for field in self._table.columns:
             found = there.get(field.name.lower())

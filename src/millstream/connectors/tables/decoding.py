@@ -17,15 +17,15 @@ from millstream.connectors.tables.postgres_wire import received, run
 if TYPE_CHECKING:
     from millstream.connectors.tables.postgres_wire import Connection
 
-_PATIENCE = 0.1  # seconds of silence after which others get their turn
-_STATUS_EVERY = 5.0  # seconds between two notes to the server of how far we are
+_PATIENCE = 0.1  # seconds of silence before control returns to the caller
+_STATUS_EVERY = 5.0  # seconds between two status messages to the server
 _EPOCH = 946_684_800  # PostgreSQL counts time from the year 2000
 _COUNT, _LENGTH = struct.Struct(">H"), struct.Struct(">I")
 _HEARTBEAT, _NEW, _TEXT, _NULL = b"kNtn"
 
 
 class Unchanged:
-    """Stands for a long value that an UPDATE has not touched and the server does not send."""
+    """Stands for a long value that an UPDATE did not change and the server does not send."""
 
 
 UNCHANGED: Final = Unchanged()
@@ -35,15 +35,15 @@ Values: TypeAlias = "tuple[Value, ...]"
 
 @dataclass(frozen=True)
 class RelationLayout:
-    """The columns of the rows that follow: name, number and modifier of the type, and whether they
-    are among those that tell rows apart."""
+    """The columns of the following rows: name, type oid and modifier, and whether the column
+    belongs to the replica identity."""
 
     columns: tuple[tuple[str, int, int, bool], ...]
 
 
 class RowChange(NamedTuple):
-    """A row before and after: nothing before an INSERT and after a DELETE. Of a row that was, only
-    the columns that tell rows apart mean anything."""
+    """A row before and after the change: no row before an INSERT and none after a DELETE. In the
+    row before, only the columns of the replica identity are valid."""
 
     before: Values | None
     after: Values | None
@@ -63,18 +63,18 @@ Message: TypeAlias = "RelationLayout | RowChange | Truncated | Committed"
 
 
 class Decoder:
-    """What a slot has for us, transaction by transaction in the order of their commits."""
+    """Reads the changes of a slot, transaction by transaction in commit order."""
 
     def __init__(self, connection: Connection, slot: str) -> None:
         self._connection = connection
-        self._done = 0  # the place in the server's log up to which all is known
+        self._done = 0  # the position in the server's log up to which all is received
         self._in_transaction = False
         self._last_status = time.monotonic()
         options = f"""proto_version '1', publication_names '"{slot}"'"""
         run(connection, f'START_REPLICATION SLOT "{slot}" LOGICAL 0/0 ({options})')
 
     def messages(self) -> Iterator[Message]:
-        """What has come, until nothing comes for a moment."""
+        """The messages received, until none arrives for a moment."""
         for data in received(self._connection, _PATIENCE):
             if data[0] == _HEARTBEAT:
                 self._heartbeat(data)
@@ -104,7 +104,7 @@ class Decoder:
             self._in_transaction = False
             (self._done,) = struct.unpack_from(">q", data, 10)
             return Committed()
-        return None  # of no concern: where a transaction came from, the name of a type
+        return None  # not needed: the origin of a transaction, the name of a type
 
     def _heartbeat(self, data: memoryview) -> None:
         end, _, wants_answer = struct.unpack_from(">qqb", data, 1)
@@ -118,7 +118,7 @@ class Decoder:
             self._tell_status()
 
     def _tell_status(self) -> None:
-        """So that the server keeps no more of its log than we need, and knows that we are here."""
+        """Report progress, so that the server can discard its log and keeps the connection."""
         self._last_status = time.monotonic()
         now = int((time.time() - _EPOCH) * 1e6)
         self._connection.pgconn.put_copy_data(
@@ -128,13 +128,13 @@ class Decoder:
 
 
 def _update(data: bytes) -> RowChange:
-    """The row that was is only sent where what tells it apart has changed, or is all of it."""
+    """The server sends the old row only if its replica identity has changed or is FULL."""
     first, end = _values(data, 6)
     return RowChange(first, first if data[5] == _NEW else _values(data, end + 1)[0])
 
 
 def _values(data: bytes, place: int) -> tuple[Values, int]:
-    """The values of a row that begins there, and where it ends."""
+    """The values of the row at `place`, and its end."""
     (count,) = _COUNT.unpack_from(data, place)
     place += 2
     values: list[Value] = []

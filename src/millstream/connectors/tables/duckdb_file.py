@@ -1,7 +1,7 @@
 """A table in a DuckDB file: `SOURCE duckdb('path', table => 'name', refresh => '5 seconds')`.
 
-The file is opened for each look at it and closed again, since DuckDB lets nobody write to a file
-that another program has open.
+The file is opened for each read and closed again, since DuckDB does not let a program write to a
+file that another has open.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DuckdbTable:
         self._connection: DuckDBPyConnection | None = None
 
     def version(self) -> object:
-        """The file and what has been written beside it since."""
+        """The stamps of the file and its write-ahead log."""
         if not self._path.exists():
             raise self._origin.error(f'there is no DuckDB file "{self._path}"')
         return [_stamp(Path(f"{self._path}{suffix}")) for suffix in ("", ".wal")]
@@ -53,7 +53,7 @@ class DuckdbTable:
     def read(self) -> pa.Table:
         import duckdb
 
-        self.version()  # DuckDB would make a file that is not there
+        self.version()  # DuckDB would create a missing file
         try:
             self._connection = _opened(self._path)
             return self._rows(self._connection)
@@ -70,7 +70,7 @@ class DuckdbTable:
 
         connection = self._connection
         if connection is not None:
-            with suppress(duckdb.Error):  # it has just been closed
+            with suppress(duckdb.Error):  # just closed
                 connection.interrupt()
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ def _opened(path: Path) -> DuckDBPyConnection:
 
     try:
         return duckdb.connect(str(path), read_only=True)
-    except duckdb.ConnectionException:  # this program writes to it, and so shares it
+    except duckdb.ConnectionException:  # open for writing in this process: share it
         return duckdb.connect(str(path))
 
 

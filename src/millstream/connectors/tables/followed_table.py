@@ -1,8 +1,8 @@
-"""A table of PostgreSQL that is followed by logical decoding: each transaction, once.
+"""A PostgreSQL table followed by logical decoding: each transaction exactly once.
 
-The contents are those of the moment from which on everything is decoded. Whenever something other
-than rows changes (a lost connection, TRUNCATE, other columns), all begins anew, and what changed
-meanwhile comes as one change.
+The contents are a snapshot of the moment at which decoding starts. After an event that is not a row
+change (a lost connection, TRUNCATE, other columns) the table is read again, and the difference
+arrives as one change.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from millstream.connectors.tables.replication import DENIED, Followed, Replicati
 from millstream.connectors.tables.retrying_source import RetryingSource
 from millstream.connectors.tables.table_source import TableChanges
 
-_LOOK_EVERY = 1.0  # seconds between two looks at the table itself: decoding does not tell of it
+_LOOK_EVERY = 1.0  # seconds between two checks of the table, whose DDL is not decoded
 
 
 class Outdated(Exception):
-    """What we know of the table does not hold: there are no changes to be had, only the whole."""
+    """The known state of the table is invalid: it must be read again as a whole."""
 
 
 class Places:
-    """Where in the rows that are decoded the declared columns stand, and those of the identity."""
+    """The positions of the declared columns and the identity columns in decoded rows."""
 
     def __init__(self, declared: list[int], identity: list[int]) -> None:
         self._declared = _picker(declared)
@@ -66,7 +66,7 @@ class Places:
             footprint.insert(self._identity(after), self._declared(after), old)
 
     def _with_identity(self, after: Values, before: Values) -> Values:
-        """What tells rows apart is sent with the row that was, where it is long and unchanged."""
+        """Long unchanged identity values are sent only with the old row."""
         filled = list(after)
         for place in self._identities:
             if filled[place] is UNCHANGED:
@@ -86,8 +86,8 @@ def _all(followed: Followed) -> Sequence[PostgresColumn]:
 
 
 class FollowedTable(RetryingSource):
-    """`_known` are the rows of the last transaction that was told; `_footprint` is what the next
-    one has done so far."""
+    """`_known` are the rows after the last transaction reported; `_footprint` is what the next one
+    has done so far."""
 
     def __init__(self, table: PostgresTable) -> None:
         super().__init__(every=0.0)
@@ -141,7 +141,7 @@ class FollowedTable(RetryingSource):
             self._last_look = time.monotonic()
 
     def _transaction(self, replication: Replication) -> TableChanges | None:
-        """What the next one did, if all of it has come."""
+        """The changes of the next transaction, if it has arrived completely."""
         assert self._known is not None
         for message in replication.decoder.messages():
             if isinstance(message, RowChange):
@@ -161,6 +161,6 @@ class FollowedTable(RetryingSource):
             self._replication.interrupt()
 
     def _tidy(self) -> None:
-        replication, self._replication = self._replication, None  # now nobody interrupts it
+        replication, self._replication = self._replication, None  # no longer interrupted
         if replication is not None:
             replication.close()

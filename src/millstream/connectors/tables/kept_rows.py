@@ -1,4 +1,4 @@
-"""The rows of a table that is followed: changes name rows by what tells them apart."""
+"""The rows of a followed table; changes refer to rows by identity."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from millstream.physical.state.store import RowStore
 
 @dataclass(frozen=True)
 class KeptValue:
-    """Stands for a value of the row that is known by this identity."""
+    """Stands for a value of the known row with this identity."""
 
     identity: Values
 
 
 @dataclass
 class Footprint:
-    """What a transaction leaves behind: by identity, how many rows came or went in the end, and
-    the values of the last that came, which may be those of a row that was there before."""
+    """The net effect of a transaction: per identity, how many rows were added or removed, and the
+    values of the last added row, which may be those of an existing row."""
 
     count: dict[Values, int] = field(default_factory=dict)
     latest: dict[Values, tuple[Value | KeptValue, ...]] = field(default_factory=dict)
@@ -38,10 +38,10 @@ class Footprint:
         self.count[identity] = self.count.get(identity, 0) - 1
 
     def insert(self, identity: Values, values: Values, of: Values) -> None:
-        """A row. What is unchanged in it has the value of the row `of`."""
+        """Add a row. Its unchanged values are those of the row `of`."""
         self.count[identity] = self.count.get(identity, 0) + 1
         self.latest[identity] = (
-            self._filled(values, of) if UNCHANGED in values else values  # which is rare
+            self._filled(values, of) if UNCHANGED in values else values  # rare
         )
 
     def _filled(self, values: Values, of: Values) -> tuple[Value | KeptValue, ...]:
@@ -51,8 +51,8 @@ class Footprint:
 
 
 class KeptRows:
-    """The rows of a table, each with its identity: some texts, by which the row is known. Where
-    they are all columns, rows may be there several times."""
+    """The rows of a table, each with its identity: some of its values as text. If the identity is
+    all columns, a row may occur several times."""
 
     def __init__(self, origin: SourceTable, rows: pa.Table, identities: Sequence[pa.Array]) -> None:
         self._origin = origin
@@ -70,12 +70,12 @@ class KeptRows:
         return self._at(np.repeat(codes, self._identities.count_of(codes)))
 
     def change(self, footprint: Footprint) -> TableChanges:
-        """Do what a transaction did, in whole or, where a value or a key is wrong, not at all."""
+        """Apply a transaction completely, or not at all if a value or a key is invalid."""
         codes = self._codes_of(list(footprint.count))
         before = self._identities.count_of(codes)
         delta = np.fromiter(footprint.count.values(), np.int64)
         after = before + delta
-        assert not len(after) or after.min() >= 0, "a row went that was not there"
+        assert not len(after) or after.min() >= 0, "a missing row was deleted"
         fresh = np.array([identity in footprint.latest for identity in footprint.count], np.bool_)
         latest = [footprint.latest[i] for i in footprint.count if i in footprint.latest]
         new = self._typed(latest)
@@ -108,7 +108,7 @@ class KeptRows:
     def _filled(
         self, number: int, column: Sequence[Value | KeptValue], found: pa.Array
     ) -> pa.Array:
-        """A column with the values that are kept."""
+        """A column with its `Kept` values filled in."""
         kept = [value.identity for value in column if isinstance(value, KeptValue)]
         values = self._rows.columns[number].take(self._codes_of(kept))
         return pc.replace_with_mask(
@@ -128,7 +128,7 @@ class KeptRows:
         return codes
 
     def _forget(self) -> None:
-        """The identities of rows that are gone."""
+        """Forget the identities of deleted rows."""
         renumbered = self._identities.forget()
         if renumbered is not None:
             there = kept_codes(renumbered)
@@ -137,7 +137,7 @@ class KeptRows:
 
 
 def _texts(column: Sequence[Value | KeptValue]) -> pa.Array:
-    """NULL stands for what is kept."""
+    """NULL stands for `Kept` values."""
     if KeptValue in set(map(type, column)):
         column = [None if isinstance(value, KeptValue) else value for value in column]
     return pa.array(column, pa.binary())

@@ -1,16 +1,16 @@
-"""A table of PostgreSQL: `SOURCE postgres(url => '…', table => 'schema.name', …)`.
+"""A PostgreSQL table: `SOURCE postgres(url => '…', table => 'schema.name', …)`.
 
     CREATE TABLE Person (id BIGINT, city STRING, PRIMARY KEY (id))
       SOURCE postgres('postgresql://host/shop', table => 'person', follow => 'decoding');
 
 | option    | means                                                         |
 | --------- | ------------------------------------------------------------- |
-| `url`     | where the database is; also as the first value                |
+| `url`     | the database; may be the first value                          |
 | `table`   | "name" or "schema.name", of a table or a view                 |
-| `refresh` | how often to read it and see what has changed: '5 seconds'    |
-| `follow`  | 'decoding': learn of each transaction from the server's log   |
+| `refresh` | how often to read it again and compare: '5 seconds'           |
+| `follow`  | 'decoding': read each transaction from the server's log       |
 
-With neither of the last two it is read once.
+Without `refresh` and `follow` it is read once.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ def connect(table: Table) -> TableSource:
         return Refreshed(table, WholeTable(there), refresh_of(given))
     given.one_of("follow", ["decoding"])
     if given.has("refresh"):
-        raise given.error("is given both refresh and follow", "a table that is followed is fresh")
+        raise given.error("has both refresh and follow", "a followed table needs no refresh")
     return FollowedTable(there)

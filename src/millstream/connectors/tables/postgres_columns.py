@@ -1,7 +1,7 @@
-"""The columns of a PostgreSQL table, and their values as they stand in its texts.
+"""The columns of a PostgreSQL table, and the conversion of their values from text.
 
-All is read as the text that PostgreSQL writes under `SETTINGS`: whole tables by COPY and changes by
-logical decoding then have the same form.
+Values are read as the text that PostgreSQL writes under `SETTINGS`, so whole tables from COPY and
+changes from logical decoding have the same form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream.model import types
 SETTINGS = """SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET DateStyle = 'ISO';
 SET IntervalStyle = 'iso_8601'; SET extra_float_digits = 1; SET bytea_output = 'hex'"""
 
-# The types whose every value is one of ours.
+# The types all of whose values fit a type of Millstream.
 _FITTING: dict[pa.DataType, tuple[str, ...]] = {
     types.BOOLEAN: ("boolean",),
     types.INT: ("smallint", "integer"),
@@ -44,9 +44,9 @@ _MICROS = {"days": 86_400_000_000, "hours": 3_600_000_000, "minutes": 60_000_000
 
 @dataclass(frozen=True)
 class PostgresColumn:
-    """A column as PostgreSQL has it. `identity`: it is one of those that tell rows apart in
-    changes; `generated`: computed from others, so that changes do not have it; `oid` and
-    `modifier`: of its type; `readable`: we may."""
+    """A column of PostgreSQL. `identity`: it belongs to the replica identity; `generated`: computed
+    from others, so changes do not contain it; `oid` and `modifier`: those of its type; `readable`:
+    the role may read it."""
 
     name: str
     type: str
@@ -59,8 +59,8 @@ class PostgresColumn:
 
 
 def fits(column: PostgresColumn, type: pa.DataType) -> bool:
-    """Whether a column can be read as such a type without loss. Of a numeric without limits nobody
-    knows: its values are checked."""
+    """Whether a column can be read as a type without loss. For a numeric without precision this is
+    not known: its values are checked."""
     name = re.sub(r"\(.*?\)", "", column.type)
     if types.is_decimal(type):
         return _fits_decimal(column.type, type)
@@ -83,7 +83,7 @@ def check_types(origin: SourceTable, columns: Sequence[PostgresColumn]) -> None:
 
 
 def typed(origin: SourceTable, columns: Sequence[pa.Array]) -> pa.Table:
-    """Texts of PostgreSQL in the declared types."""
+    """Converts PostgreSQL text to the declared types."""
     fields = origin.table.columns
     found = [
         origin.converted(field, column, _conversion(field))
@@ -93,7 +93,7 @@ def typed(origin: SourceTable, columns: Sequence[pa.Array]) -> pa.Table:
 
 
 def _conversion(field: Field) -> Callable[[pa.Array], pa.Array]:
-    """Of the bytes of texts."""
+    """From text as bytes."""
     special: dict[pa.DataType, Callable[[pa.Array], pa.Array]] = {
         types.BOOLEAN: lambda texts: pc.equal(texts, "t"),
         types.BINARY: _from_hex,
@@ -110,7 +110,7 @@ def _from_hex(texts: pa.Array) -> pa.Array:
 
 
 def _timestamps(texts: pa.Array) -> pa.Array:
-    """Both with and without a zone, which is UTC; infinity is our last."""
+    """With and without a zone, which is UTC; infinity becomes the last timestamp."""
     last = pa.scalar(types.LAST_TIMESTAMP).cast(types.TIMESTAMP).cast(types.STRING)
     texts = pc.if_else(pc.equal(texts, "infinity"), last, texts)
     return pc.replace_substring(texts, "+00", "").cast(types.TIMESTAMP)
@@ -122,7 +122,7 @@ def _intervals(texts: pa.Array) -> pa.Array:
 
 
 def _micros(text: str) -> int:
-    """Of an interval in ISO 8601, in which a day is 24 hours; months have no length.
+    """The microseconds of an ISO 8601 interval. A day has 24 hours; months are not accepted.
 
     >>> _micros("P1DT-2H0.000005S")
     79200000005

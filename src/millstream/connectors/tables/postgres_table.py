@@ -1,4 +1,4 @@
-"""A table of PostgreSQL, read as a whole."""
+"""Reads a whole PostgreSQL table."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from millstream.model.errors import MillstreamError, QueryError, one_of
 if TYPE_CHECKING:
     from millstream.connectors.tables.postgres_wire import Connection
 
-# How long a server may be silent, in seconds and in milliseconds; what a url says goes before.
+# How long a server may be silent, in seconds and in milliseconds; the url takes precedence.
 _PATIENCE = {"connect_timeout": "10", "tcp_user_timeout": "30000"}
 
-_DENIED = "let the role of the url do so, or name another role in the url"
-_HELD_UP = "others lock the table, or have had a transaction open for long: see pg_stat_activity"
+_DENIED = "grant that to the role of the url, or name another role in the url"
+_HELD_UP = "another session locks the table or has a long transaction open: see pg_stat_activity"
 
 _FOUND = "SELECT to_regclass(%s)::oid"
 _OTHERS = """SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f')
     AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"""
-# A domain counts as the type that it is made of.
+# A domain counts as its base type.
 _COLUMNS = """SELECT attname,
     CASE typtype WHEN 'd' THEN format_type(typbasetype, typtypmod)
         ELSE format_type(atttypid, atttypmod) END,
@@ -57,7 +57,7 @@ _COLUMNS = """SELECT attname,
 
 
 class PostgresTable:
-    """Where a table is, and how it is read."""
+    """The location of a table, and how to read it."""
 
     def __init__(self, table: Table, url: str, name: str) -> None:
         self.url = url
@@ -75,7 +75,7 @@ class PostgresTable:
         return connection
 
     def columns(self, connection: Connection) -> list[PostgresColumn]:
-        """Of the table as it is there."""
+        """The columns of the table in PostgreSQL."""
         oid = self.oid(connection)
         if oid is None:
             others = [name for (name,) in connection.execute(_OTHERS)]
@@ -90,14 +90,14 @@ class PostgresTable:
         return oid
 
     def declared(self, columns: Sequence[PostgresColumn]) -> list[PostgresColumn]:
-        """Those that are declared, checked for their types."""
+        """The declared columns, with their types checked."""
         by_name = {column.name: column for column in columns}
         found = [by_name[name] for name in self.origin.names(list(by_name))]
         check_types(self.origin, found)
         return found
 
     def texts(self, connection: Connection, columns: Sequence[PostgresColumn]) -> list[pa.Array]:
-        """All values of some columns, as texts."""
+        """All values of some columns as text."""
         names = identifiers(column.name for column in columns)
         statement = sql("COPY (SELECT {} FROM {}) TO STDOUT (FORMAT csv)", names, self.target)
         run(connection, statement.as_string(connection))
@@ -109,7 +109,7 @@ class PostgresTable:
 
     @staticmethod
     def _parsed(buffer: io.BytesIO, count: int) -> list[pa.Array]:
-        """NULL is nothing, an empty text stands in quotes."""
+        """NULL is empty, an empty string is a pair of quotes."""
         names = [str(number) for number in range(count)]
         if not buffer.getbuffer().nbytes:
             return [pa.array([], pa.binary()) for _ in names]
@@ -128,7 +128,7 @@ class PostgresTable:
 
     @contextmanager
     def telling(self, denied: str = _DENIED) -> Iterator[None]:
-        """Errors of PostgreSQL in our words; `denied` helps those who may not do what they do."""
+        """Translate PostgreSQL's errors; `denied` is the help for missing privileges."""
         import psycopg
 
         try:
@@ -141,7 +141,7 @@ class PostgresTable:
         if is_unreachable(error):
             return QueryError(
                 f"{name}: PostgreSQL cannot be reached: {reason(error)}",
-                help="see to the server and the url",
+                help="check the server and the url",
             )
         help = {"42501": denied, "55P03": _HELD_UP}.get(error.sqlstate, error.diag.message_hint)
         return QueryError(f"{name}: {self.origin.name} cannot be read: {reason(error)}", help=help)
@@ -149,7 +149,7 @@ class PostgresTable:
 
 @dataclass
 class WholeTable:
-    """Reads all of a table, on a connection that stays open as long as it holds."""
+    """Reads a whole table over a connection that is reused while it works."""
 
     table: PostgresTable
     connection: Connection | None = None

@@ -1,4 +1,4 @@
-"""What goes over a connection to PostgreSQL beside queries: copies out, with and without an end."""
+"""COPY OUT from PostgreSQL, finite or endless, and the simple query protocol."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def run(connection: Connection, statement: str) -> PGresult:
-    """By the simple protocol, the only one that there is on connections for replication."""
+    """By the simple protocol, the only one on replication connections."""
     return _checked(connection.pgconn.exec_(statement.encode()))
 
 
 def cancel(connection: Connection) -> None:
-    """Let another thread that waits for an answer fail, if it can be."""
+    """Make another thread that waits for an answer fail, if possible."""
     import psycopg
 
     with contextlib.suppress(psycopg.Error):
@@ -37,10 +37,10 @@ def _checked(result: PGresult) -> PGresult:
 
 
 def received(connection: Connection, patience: float | None = None) -> Iterator[memoryview]:
-    """The messages of a copy, to its end or until none has come for so many seconds."""
+    """The messages of a copy, to its end or until none has arrived for `patience` seconds."""
     server = connection.pgconn
     while True:
-        length, message = server.get_copy_data(1)  # which waits for nothing
+        length, message = server.get_copy_data(1)  # does not block
         if length > 0:
             yield message
         elif length < 0:
@@ -59,6 +59,6 @@ def _readable(socket: int, patience: float | None) -> bool:
 
 
 def _finish(connection: Connection) -> None:
-    """An error of the server comes behind the last message."""
+    """A server error arrives after the last message."""
     while (result := connection.pgconn.get_result()) is not None:
         _checked(result)

@@ -1,4 +1,4 @@
-"""Tables that are read again from time to time, and compared with what they were."""
+"""Tables that are read again periodically and compared with their last state."""
 
 from __future__ import annotations
 
@@ -14,29 +14,27 @@ from millstream.logical.catalog import Table
 
 
 def refresh_of(given: Arguments) -> float | None:
-    """The seconds between two looks; None where there is only one."""
+    """The seconds between two reads; None if the table is read once."""
     return given.seconds("refresh", "") if given.has("refresh") else None
 
 
 class TableReader(Protocol):
-    """Reads a whole table of another system, whenever asked."""
+    """Reads a whole table of another system on request."""
 
     def version(self) -> object:
-        """Something that is another whenever the table may have changed, for little; None where
-        nobody can tell."""
+        """A cheap value that differs whenever the table may have changed; None if not known."""
 
     def read(self) -> pa.Table:
-        """The table as it is at one moment, in the declared columns and types."""
+        """A consistent snapshot of the table, in the declared columns and types."""
 
     def interrupt(self) -> None:
-        """Let `read`, which another thread is in, fail soon."""
+        """Make a `read` in another thread fail soon."""
 
     def close(self) -> None: ...
 
 
 class Refreshed(RetryingSource):
-    """`_known` is what the table was when it was last read, `_version` a version that is not
-    newer."""
+    """`_known` is the table as last read; `_version` is a version that is not newer."""
 
     def __init__(self, table: Table, reader: TableReader, every: float | None) -> None:
         super().__init__(every)

@@ -1,8 +1,8 @@
-"""What following a table needs on a PostgreSQL server: a publication, a slot, the snapshot of both.
+"""What following a table needs on a PostgreSQL server: a publication, a slot and its snapshot.
 
-The publication is there first, since the slot has no changes of tables that were not published when
-they were made. The slot is temporary: it ends with its connection. A publication that is left
-behind by a program that was killed does no harm; whoever next makes one drops it.
+The publication is created first, since a slot has no changes of tables that were not published when
+they were made. The slot is temporary: it ends with its connection. A publication left behind by a
+killed program does no harm; the next one to be created drops it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from millstream.connectors.tables.postgres_wire import Connection
 
 _GRACE = 0.1  # seconds
-_LOCKS = 1_296_649_332  # the class of the locks by which one sees that a publication is in use
+_LOCKS = 1_296_649_332  # the class of the advisory locks that mark publications in use
 _KINDS = {
     "p": "a partitioned table",
     "v": "a view",
     "m": "a materialized view",
     "f": "a foreign table",
 }
-# A row that another may not see would be decoded all the same; so nobody reads only some. A slot
-# waits for the transactions that are open when it is made.
+# Decoding ignores row security, so reading fails where it would hide rows. Creating a slot waits
+# for the open transactions.
 _SETTINGS = "SET row_security = off; SET lock_timeout = '30s'"
 _FACTS = """SELECT relkind, relreplident, relfilenode,
     EXISTS (SELECT FROM pg_inherits WHERE inhparent = pg_class.oid),
@@ -49,14 +49,14 @@ _PUBLISHED = """SELECT prrelid::regclass::text FROM pg_publication_rel
 _ROLE = "SELECT rolname, rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user"
 _REFRESH = "write refresh => '5 seconds' instead of follow"
 DENIED = (
-    "to follow it, the role of the url must own the table, and have CREATE on the database and the "
+    "to follow it, the role of the url must own the table and have CREATE on the database and the "
     f"attribute REPLICATION; or {_REFRESH}"
 )
 
 
 @dataclass(frozen=True)
 class Followed:
-    """The columns that are followed: those that are declared and those that tell rows apart."""
+    """The followed columns: those declared and those of the replica identity."""
 
     declared: Sequence[PostgresColumn]
     identity: Sequence[PostgresColumn]
@@ -72,7 +72,7 @@ class Replication:
         self._facts: object = None
 
     def begin(self) -> tuple[Followed, list[pa.Array], list[pa.Array]]:
-        """Which columns there are, and their texts at the moment from which on all is decoded."""
+        """The columns, and their values as text at the moment at which decoding starts."""
         self._reading = self._table.connected()
         run(self._reading, _SETTINGS)
         self._check_server()
@@ -88,8 +88,8 @@ class Replication:
                 return followed, texts[:count], texts[count:]
 
     def _snapshot(self, columns: Sequence[PostgresColumn]) -> list[pa.Array]:
-        """The texts of columns when the slot begins, unless the table has changed meanwhile: where
-        it is truncated or written anew, rows are gone for all who read, whatever they began with.
+        """The columns as text at the start of the slot. Fails if the table has changed meanwhile:
+        after TRUNCATE or a rewrite, rows are gone for all readers, whatever their snapshot.
         """
         assert self._reading is not None
         with self._reading.transaction():
@@ -105,8 +105,8 @@ class Replication:
         return self._decoder
 
     def has_changed(self) -> bool:
-        """Whether the table is not what it was: dropped, written anew, with other columns, no
-        longer to be read, no longer published."""
+        """Whether the table was dropped, rewritten, given other columns, made unreadable or
+        unpublished."""
         return self._found() != self._facts
 
     def interrupt(self) -> None:
@@ -123,7 +123,7 @@ class Replication:
             with contextlib.suppress(psycopg.Error):
                 try:
                     self._drop(self._reading, self._name)
-                except psycopg.errors.QueryCanceled:  # by who meant what we did before
+                except psycopg.errors.QueryCanceled:  # a late cancel of the last statement
                     self._drop(self._reading, self._name)
             self._reading.close()
 
@@ -151,17 +151,17 @@ class Replication:
             )
 
     def _check(self, followed: Followed) -> None:
-        """Of a table whose rows nothing tells apart, PostgreSQL would refuse all updates once it
+        """Reject a table without replica identity: PostgreSQL would refuse all its updates once it
         is published."""
         assert self._reading is not None
         facts = self._reading.execute(_FACTS, ["", self._table.oid(self._reading)]).fetchone()
         kind, _, _, has_children, _ = facts or ("", "", 0, False, False)
         if kind in _KINDS or has_children:
-            what = _KINDS.get(kind, "a table that others inherit from")
+            what = _KINDS.get(kind, "a table with child tables")
             raise self._refusal(f"it is {what}", _REFRESH)
         if not followed.identity:
             raise self._refusal(
-                "nothing tells its rows apart",
+                "it has no replica identity",
                 f"give it a PRIMARY KEY or REPLICA IDENTITY FULL, or {_REFRESH}",
             )
         for column in (*followed.declared, *followed.identity):
@@ -185,8 +185,8 @@ class Replication:
 
     @staticmethod
     def _drop(connection: Connection, name: str) -> None:
-        """First let go of the table: who writes to it and has just seen that it is published would
-        fail if it then found no publication."""
+        """Drop the table from the publication first: a writer that has just seen the table as
+        published would fail if it then found no publication."""
         for (table,) in connection.execute(_PUBLISHED, [name]).fetchall():
             run(connection, f'ALTER PUBLICATION "{name}" DROP TABLE {table}')
             time.sleep(_GRACE)
@@ -194,7 +194,8 @@ class Replication:
         connection.execute(*_lock("pg_advisory_unlock", name))
 
     def _make_slot(self) -> str:
-        """Gives the name of its snapshot, which holds until the connection is used again."""
+        """Returns the name of the slot's snapshot, which is valid until the connection is used
+        again."""
         if self._sending is not None:
             self._sending.close()
         self._sending = self._sender()
@@ -215,7 +216,7 @@ class Replication:
             role, may = self._reading.execute(_ROLE).fetchone() or ("", True)
             if may:
                 raise
-            raise self._refusal(f'role "{role}" has not REPLICATION', DENIED) from error
+            raise self._refusal(f'role "{role}" lacks the attribute REPLICATION', DENIED) from error
 
 
 def _lock(function: str, name: str) -> tuple[str, list[object]]:

@@ -1,4 +1,4 @@
-"""Sources of tables that go on when something goes wrong."""
+"""Table sources that retry after errors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import pyarrow as pa
 from millstream.connectors.tables.table_source import TableChanges, TableEvent, TableTrouble
 from millstream.model.errors import MillstreamError
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0  # seconds between attempts while there is trouble
-_IMPATIENCE = 0.05  # seconds between two calls to whoever still reads when all is closed
-_CALLS = 40  # after which it is left alone; it tidies up when it comes back
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0  # seconds between retries
+_IMPATIENCE = 0.05  # seconds between two interrupts of the reader on close
+_CALLS = 40  # interrupts at most; then the reader tidies up when it returns
 
 
 class RetryingSource(ABC):
-    """A source that is asked for the next change again and again. `every` is how many seconds lie
-    between two changes, None where the table is not followed.
+    """A source that is polled for the next change. `every` is the pause in seconds between two
+    polls, None if the table is not followed.
 
-    Whoever reads holds `_reading`; `close` interrupts it until it lets go. The last one tidies up.
+    The reader holds `_reading`; `close` interrupts it until it releases the lock. Whichever is last
+    tidies up.
     """
 
     def __init__(self, every: float | None) -> None:
@@ -82,17 +83,17 @@ class RetryingSource(ABC):
 
     @abstractmethod
     def _next(self) -> TableChanges | None:
-        """What changed since the last call; nothing where nothing can be said yet. After a
-        MillstreamError the next call begins anew from what is known."""
+        """The changes since the last call; None if they are not known yet. After a MillstreamError
+        the next call starts again from the known state."""
 
     @abstractmethod
     def _interrupt(self) -> None:
-        """Wake whoever reads, from another thread: `_begin` or `_next` may raise anything of
-        ours."""
+        """Wake the reader from another thread: `_begin` or `_next` may then raise a
+        MillstreamError."""
 
     @abstractmethod
     def _tidy(self) -> None:
-        """Close what is open; nobody reads any more."""
+        """Close everything; reading has ended."""
 
 
 def _trouble(error: MillstreamError, before: TableTrouble | None) -> TableTrouble:

@@ -1,7 +1,7 @@
 """A table in a SQLite file: `SOURCE sqlite('path', table => 'name', refresh => '5 seconds')`.
 
-SQLite keeps values of any type in any column; what a column was declared as says which are meant.
-So declared types are compared first, and then each value is looked at.
+SQLite stores values of any type in any column; the declared type is only a hint. So declared types
+are compared first, and then each value is checked.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from millstream.logical.plan import Field
 from millstream.model import types
 from millstream.model.errors import QueryError, one_of
 
-_PATIENCE = 5.0  # seconds to wait for others who write
+_PATIENCE = 5.0  # seconds to wait for other writers
 
-# By what declared types contain, in this order (the SQLite manual, "Determination Of Column
+# By substring of the declared type, in this order (the SQLite manual, "Determination Of Column
 # Affinity").
 _AFFINITIES = [
     ("INT", "INTEGER"),
@@ -77,10 +77,10 @@ class SqliteTable:
         self._name = name
         self._origin = SourceTable(table, f'table "{name}" of the SQLite file "{path}"')
         self._connection: sqlite3.Connection | None = None
-        self._file: object = None  # which one the connection has open
+        self._file: object = None  # the file that the connection has open
 
     def version(self) -> object:
-        """Another one whenever somebody else has written."""
+        """Changes whenever another connection writes."""
         with self._telling():
             version = self._opened().execute("PRAGMA data_version").fetchone()
         return self._file, version
@@ -108,7 +108,7 @@ class SqliteTable:
     def interrupt(self) -> None:
         connection = self._connection
         if connection is not None:
-            with suppress(sqlite3.Error):  # it has just been closed
+            with suppress(sqlite3.Error):  # just closed
                 connection.interrupt()
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class SqliteTable:
         self._connection = None
 
     def _opened(self) -> sqlite3.Connection:
-        """Anew where the file is another than before."""
+        """Reconnects if the file was replaced."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -150,7 +150,7 @@ class SqliteTable:
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """Errors of SQLite in our words."""
+        """Translate SQLite's errors."""
         try:
             yield
         except sqlite3.Error as error:
@@ -186,15 +186,14 @@ def _conversion(field: Field) -> Callable[[Sequence[Any]], pa.Array]:
 
 
 def _all(values: Sequence[Any], *kinds: type) -> Sequence[Any]:
-    """The same, if all are of these kinds."""
+    """The same values; an error if one is of another kind."""
     if not all(value is None or isinstance(value, kinds) for value in values):
         raise ValueError
     return values
 
 
 def _decimal(value: Any) -> Decimal | None:
-    """A number that is not whole is kept in binary; the shortest decimal that stands for it is
-    meant."""
+    """A fraction is stored in binary; the shortest decimal that reads back as it is meant."""
     if value is None:
         return None
     return Decimal(repr(value) if isinstance(value, float) else value)

@@ -1,4 +1,4 @@
-"""Relations that live elsewhere: what they have, and how that changes."""
+"""The contract of external tables: their contents and changes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from millstream.physical.batch import Ints
 
 @dataclass(frozen=True)
 class TableChanges:
-    """What changed in one moment: of each row, how many came (above 0) or went (below 0). No row
-    stands here twice, and none with 0."""
+    """The changes at one moment: per row, how many were added (above 0) or removed (below 0). No
+    row occurs twice, and none with 0."""
 
     rows: pa.Table
     weight: Ints
@@ -26,8 +26,8 @@ class TableChanges:
 
 @dataclass(frozen=True)
 class TableTrouble:
-    """The table cannot be read at present, and why. What was known of it still holds; the next
-    changes, which may be none, say that it can be read again."""
+    """The table cannot be read at present, and why. The known contents stay valid; the next
+    changes, which may be empty, mean that it can be read again."""
 
     message: str
     help: str | None
@@ -41,12 +41,12 @@ class TableSource(Protocol):
     """A table of another system, read by one thread."""
 
     def contents(self) -> pa.Table:
-        """The whole table as it is at one moment, in the declared columns and types. Called once,
-        first. DataError or QueryError where it cannot be read."""
+        """A snapshot of the whole table, in the declared columns and types. Called once, first.
+        DataError or QueryError if it cannot be read."""
 
     def changes(self) -> Iterator[TableEvent]:
-        """What changes after `contents`; blocks until there is something. Ends when the source is
-        closed, and at once if the table is not followed."""
+        """The changes after `contents`; blocks until there is one. Ends when the source is closed,
+        and immediately if the table is not followed."""
 
     def close(self) -> None:
-        """Leave nothing open or behind. Another thread that reads comes to its end."""
+        """Release all resources. A thread that reads ends."""

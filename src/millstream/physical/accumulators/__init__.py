@@ -1,4 +1,4 @@
-"""Accumulators: aggregates that follow the rows that come to their groups and go."""
+"""Accumulators: incremental aggregates over groups whose rows come and go."""
 
 from millstream.physical.accumulators.accumulator import Accumulator, Answer
 from millstream.physical.accumulators.choose import accumulator

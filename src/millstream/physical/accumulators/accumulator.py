@@ -1,12 +1,12 @@
-"""Accumulators: aggregates that follow the events of their groups.
+"""Accumulators: incremental aggregates over the events of groups.
 
-An event is a row of a group that comes (delta > 0) or goes (delta < 0), |delta| times. An event
+An event is a row that enters (delta > 0) or leaves (delta < 0) a group, |delta| times. An event
 carries what the aggregate needs of its row as a few int64 *words*. All events of one group at one
-instant are a *segment*; an accumulator gives the value of the aggregate after every segment.
+instant are a *segment*; an accumulator returns the value of the aggregate after every segment.
 
-For every segment the value is that of `logical.aggregates` over the rows that have come and not
-gone: sums, averages and variances of doubles too are equal to the last bit, whatever came and
-went before. What a step costs follows its events, not the rows that are held.
+For every segment the value is that of `logical.aggregates` over the present rows. Sums, averages
+and variances of doubles too are equal to the last bit, whatever came and went before. The cost of a
+step is proportional to its events, not to the rows held.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millstream.physical.batch import Ints, Mask, State
 @dataclass(slots=True)
 class Answer:
     """The values after each segment; NULL, with a message, where the aggregate failed. `with_first`
-    has the value before the first segment in front of them, where that is known."""
+    is preceded by the value before the first segment, if known."""
 
     values: pa.Array
     failed: Mask | None = None
@@ -37,9 +37,9 @@ class Answer:
 
 
 class Accumulator(ABC):
-    """One aggregate over all groups, which are numbers from 0 to the capacity."""
+    """One aggregate over all groups, which are numbered from 0 up to the capacity."""
 
-    width: int  # the words that an event carries
+    width: int  # words per event
 
     @abstractmethod
     def encode(
@@ -54,15 +54,15 @@ class Accumulator(ABC):
 
     @abstractmethod
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
-        """Take in events sorted by group and time; segment j is those from bounds[j] to
-        bounds[j + 1].
+        """Process events sorted by group and time; segment j is those from bounds[j] to bounds[j +
+        1].
 
-        Within a segment events have any order, so that more may have gone than came, but not
-        after it. Every event that goes has the words of one that came.
+        Within a segment events are in any order, so counts may be negative, but not after it. Every
+        removal has the words of an earlier addition.
         """
 
     def exchange(self, came: Sequence[Ints], went: Sequence[Ints], length: int) -> Answer:
-        """As `step`, of the only group there is: in each segment one row comes and one goes."""
+        """As `step`, for a single group: each segment adds one row and removes one."""
         events = 2 * length
         words = [np.stack(pair, axis=1).ravel() for pair in zip(came, went, strict=True)]
         delta = np.tile(np.array([1, -1]), length)
@@ -78,7 +78,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def forget(self, groups: Ints) -> None:
-        """Make groups empty, so that their numbers can be given anew."""
+        """Empty groups, so that their numbers can be reused."""
 
     @property
     @abstractmethod
@@ -96,17 +96,17 @@ class Accumulator(ABC):
         return False
 
     def retain(self, words: Sequence[Sequence[Ints]]) -> None:  # noqa: B027 - most have nothing
-        """Drop what only served events that are over. `words` are those of all events that still
-        lie ahead, in any number of pieces."""
+        """Drop data that only past events used. `words` are those of all future events, in any
+        number of pieces."""
 
 
 def grown(room: int, capacity: int) -> int:
-    """How many groups to make room for, so that growing step by step is not costly."""
+    """How many groups to allocate, so that repeated growth is amortized."""
     return max(capacity, room * 3 // 2)
 
 
 class GroupTable:
-    """Numbers of each group: an array with a row a group, zero where nothing is known yet."""
+    """Numbers per group: an array with one row per group, initially zero."""
 
     def __init__(self, columns: int) -> None:
         self.rows: Ints = np.zeros((0, columns), np.int64)
@@ -123,7 +123,7 @@ class GroupTable:
 
 
 class TableAccumulator(Accumulator):
-    """An accumulator whose whole state is a few numbers a group."""
+    """An accumulator whose whole state is a few numbers per group."""
 
     def __init__(self, columns: int) -> None:
         self._table = GroupTable(columns)

@@ -1,4 +1,4 @@
-"""The maximum of rows that never go: one value per group.
+"""The maximum of rows that are never removed: one value per group.
 
 >>> best = Best()
 >>> best.grow(1)
@@ -28,8 +28,8 @@ class Best(GroupTable):
     def maxima(
         self, group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints, bounds: Ints
     ) -> tuple[Ints, Mask]:
-        """The maximum after each segment, and whether there is one. Where `checked`, rows whose
-        flag is ABSENT are passed over."""
+        """The maximum after each segment, and whether there is one. If `checked`, rows whose flag
+        is ABSENT are skipped."""
         result = np.zeros(len(bounds) - 1, np.int64)
         valid = np.zeros(len(bounds) - 1, np.bool_)
         _maxima(group, value, flag, checked, bounds, self.rows, result, valid)

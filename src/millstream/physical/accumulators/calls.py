@@ -1,4 +1,4 @@
-"""Aggregates at work: what each takes of a row, and what it makes of the rows that come and go."""
+"""The aggregates of an operator: their inputs per row, and their values as rows come and go."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Calls:
         self.words += made.width
 
     def _evaluated(self, call: AggregateCall, expressions: Sequence[Expression]) -> slice:
-        """Where their values will stand. What a filter keeps out is not evaluated."""
+        """The positions of their values. Rows that a filter excludes are not evaluated."""
         first = len(self.expressions)
         for expression in expressions:
             if call.filter is not None:
@@ -87,7 +87,7 @@ class Calls:
         self.tidy(sweep)
 
     def tidy(self, sweep: Sweep | LastRows) -> None:
-        """Drop what no event refers to any more."""
+        """Drop data that no event refers to any more."""
         for made, place in zip(self._accumulators, self._places, strict=True):
             if made.crowded:
                 made.retain([list(piece[place]) for piece in sweep.pending_words()])

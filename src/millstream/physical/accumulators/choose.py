@@ -1,4 +1,4 @@
-"""The accumulator that suits an aggregate."""
+"""Chooses the accumulator for an aggregate."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from millstream.physical.accumulators.words import Layout, has_word, may_be_abse
 def accumulator(
     call: AggregateCall, user: Mapping[str, UserAggregate], *, fifo: bool, lasting: bool = False
 ) -> Accumulator:
-    """An accumulator for an aggregate; `fifo` if the rows of every group are known to go in the
-    order in which they came, `lasting` if none ever goes."""
+    """An accumulator for an aggregate; `fifo` if the rows of every group leave in the order in
+    which they came, `lasting` if none ever leaves."""
     if call.function in user:
         aggregate = user[call.function]
         return (Recomputed if aggregate.remove is None else Incremental)(call, aggregate)
@@ -67,7 +67,7 @@ def _over_words(
 
 
 def _distinct(call: AggregateCall) -> Accumulator | None:
-    """A set in front of the same aggregate over all rows, where that has an accumulator."""
+    """A set in front of the same aggregate over all rows, if that has an accumulator."""
     if call.function == "count" and not (len(call.arguments) == 1 and has_word(_first(call))):
         return DistinctRowCount(call)
     inner = _over_words(replace(call, distinct=False))

@@ -1,4 +1,4 @@
-"""COUNT, COUNT_IF, BOOL_AND and BOOL_OR: counters of the rows that matter."""
+"""COUNT, COUNT_IF, BOOL_AND and BOOL_OR: counters of the relevant rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millstream.physical.batch import Ints, Mask
 
 
 class CountRows(TableAccumulator):
-    """COUNT(*), and COUNT of what is never NULL."""
+    """COUNT(*), and COUNT of expressions that are never NULL."""
 
     width = 0
 
@@ -66,8 +66,8 @@ class Count(TableAccumulator):
 
 
 class Decision(TableAccumulator):
-    """BOOL_AND, which one FALSE decides, or BOOL_OR, which one TRUE decides. The word is 2 for a
-    decisive row, 1 for another one, and 0 for NULL."""
+    """BOOL_AND, decided by a FALSE, or BOOL_OR, decided by a TRUE. The word is 2 for a decisive
+    row, 1 for another one, and 0 for NULL."""
 
     width = 1
 

@@ -1,5 +1,5 @@
-"""DISTINCT: a counted set of the values of each group, which lets only the first coming and the
-last going of a value through to the aggregate behind it."""
+"""DISTINCT: a counted set of the values of each group, which passes only the first addition and the
+last removal of a value on to the inner aggregate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from millstream.physical.batch import Ints, Mask, State
 
 
 class DistinctAccumulator(Accumulator):
-    """An aggregate over the different values; it takes the words of the layout, or none."""
+    """An aggregate over the distinct values; it takes the words of the layout, or none."""
 
     def __init__(self, inner: Accumulator, layout: Layout) -> None:
         self._inner = inner
@@ -64,7 +64,7 @@ class DistinctAccumulator(Accumulator):
 
 
 class DistinctRowCount(DistinctAccumulator):
-    """COUNT(DISTINCT x, …) of values that are not words: a set of codes of rows."""
+    """COUNT(DISTINCT x, …) of values that are not words: a set of row codes."""
 
     def __init__(self, call: AggregateCall) -> None:
         super().__init__(CountRows(), CODES)

@@ -19,7 +19,7 @@ COUNT, NANS, POSITIVE, NEGATIVE = range(4)  # columns: values, NaNs, infinities 
 NAN_BITS = 0x7FF8000000000000
 INFINITY_BITS = 0x7FF0000000000000
 NEGATIVE_BIT = -(2**63)
-_ONE = 1022  # the position of 1.0, for which there is room before anything else has come
+_ONE = 1022  # the position of 1.0, which always has room
 
 
 class Digits:
@@ -28,10 +28,10 @@ class Digits:
     def __init__(self, order: int) -> None:
         self.order = order  # 1 for sums of values, 2 for sums of their squares
         self.low = 0  # the number of the lowest digit
-        self.limbs: Ints = np.zeros((0, 0), np.int64)  # a row a group; no columns at first
+        self.limbs: Ints = np.zeros((0, 0), np.int64)  # a row per group; no columns at first
 
     def widen(self, low: int, top: int) -> None:
-        """Have the digits from `low` up to and without `top`."""
+        """Make room for the digits from `low` up to, but not including, `top`."""
         width = self.limbs.shape[1]
         if width:
             low, top = min(low, self.low), max(top, self.low + width)
@@ -47,7 +47,7 @@ class Digits:
 
 
 class DoubleState(Accumulator):
-    """What sums and moments of doubles share: a word a row, counters, and rows of digits."""
+    """The state of sums and moments of doubles: one word per row, counters, and rows of digits."""
 
     width = 1
 
@@ -66,7 +66,7 @@ class DoubleState(Accumulator):
         return self._layout.encode(arguments[0], missing(arguments, included))
 
     def _make_room(self, words: Ints, light: bool) -> None:
-        """Before events are taken in, have all the digits that they and their sums need."""
+        """Make room for all digits that the events and their sums need."""
         lowest, highest = exact.span(words)
         if highest < 0:
             if self._digits[0].limbs.shape[1]:
@@ -129,7 +129,7 @@ class DoubleSum(DoubleState):
         return Answer(of_view(bits, DOUBLE, valid))
 
     def exchange(self, came: Sequence[Ints], went: Sequence[Ints], length: int) -> Answer:
-        self._make_room(came[0], light=True)  # those that go have been there
+        self._make_room(came[0], light=True)  # removed values had room already
         (digits,) = self._digits
         bits, valid = _exchange_doubles(
             came[0], went[0], self._counters.rows, digits.limbs, digits.low, self._average
@@ -203,9 +203,9 @@ def _sum_doubles(
 def _exchange_doubles(
     came: Ints, went: Ints, counters: Ints, limbs: Ints, low: int, average: bool
 ) -> tuple[Ints, Mask]:
-    """As `_sum_doubles`, of group 0: before the first segment, and after each, in which one row
-    comes and one goes. Written out, since every array that is handed on to a function counts its
-    references: that would take most of the time."""
+    """As `_sum_doubles` for group 0: before the first segment and after each one, which adds one
+    row and removes one. Inlined, since passing an array to a function counts its references, which
+    would take most of the time."""
     bits = np.zeros(len(came) + 1, np.int64)
     doubles = bits.view(np.float64)
     valid = np.zeros(len(came) + 1, np.bool_)
@@ -252,7 +252,7 @@ def special_sum(counters: Ints, g: int) -> int:
 
 @njit(cache=True)
 def _large_mean(limbs: Ints, g: int, low: int, count: int, digits: Ints) -> int:
-    """The bits of the mean where the sum is beyond the largest double."""
+    """The bits of the mean if the sum exceeds the largest double."""
     negative = exact.magnitude(limbs, g, digits)
     bits = exact.rounded_quotient(digits, len(digits), 32 * low, np.uint64(count), 0)
     return bits | NEGATIVE_BIT if negative else bits

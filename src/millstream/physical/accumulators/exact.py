@@ -1,8 +1,8 @@
-"""Exact sums of doubles, from which any double can be taken away again.
+"""Exact sums of doubles, from which any double can be subtracted again.
 
-A sum is a row of digits of 32 bits in int64 limbs (after R. Neal, "Fast exact summation using
-small and large superaccumulators", 2015): limb k counts units of 2**(32 * (low + k) - 1074), where
-2**-1074 is the least double. Rows are as wide as the values seen need. A row is *settled* if all
+A sum is a row of digits of 32 bits in int64 limbs (after R. Neal, "Fast exact summation using small
+and large superaccumulators", 2015): limb k counts units of 2**(32 * (low + k) - 1074), where
+2**-1074 is the least double. Rows are as wide as the values seen require. A row is *settled* if all
 limbs but the last are in [0, 2**32); the last one has the sign.
 """
 
@@ -23,20 +23,20 @@ _INFINITE = 0x7FF0000000000000
 _ONE, _HALF, _LOW = np.uint64(1), np.uint64(32), np.uint64(_MASK)
 
 LIGHT = 2**10  # weights up to this need no extra digits
-SMALL = 2**20  # weights below this are multiplied with a digit at once
-LOAD = 2**29  # the sum of weights after which limbs are settled, lest they overflow
+SMALL = 2**20  # weights below this are multiplied directly with a digit
+LOAD = 2**29  # limbs are settled after this sum of weights, before they overflow
 
 
 @njit(cache=True, inline="always")
 def is_finite(word: int) -> bool:
-    """Whether the double with this order-preserving word is a number and not infinite."""
+    """Whether the double with this order-preserving word is finite."""
     return -_INFINITE <= word < _INFINITE
 
 
 @njit(cache=True, inline="always")
 def parts(word: int) -> tuple[int, int]:
-    """The absolute value of a finite double is the first times 2 to the second, in units of
-    2**-1074."""
+    """Mantissa and exponent: the absolute value of a finite double is mantissa * 2**exponent units
+    of 2**-1074."""
     bits = word if word >= 0 else word ^ _MAGNITUDE
     exponent = (bits >> 52) & 0x7FF
     fraction = bits & _FRACTION
@@ -82,7 +82,7 @@ def add_digits(limbs: Ints, g: int, low: int, mantissa: int, place: int, delta: 
 
 @njit(cache=True)
 def add_often(limbs: Ints, g: int, low: int, word: int, delta: int) -> None:
-    """Add a finite double any number of times to any row, and leave it settled."""
+    """Add a finite double any number of times to any row; the row is settled afterwards."""
     settle(limbs, g)
     mantissa, place = parts(word)
     sign = -1 if (word < 0) != (delta < 0) else 1
@@ -96,7 +96,7 @@ def add_often(limbs: Ints, g: int, low: int, word: int, delta: int) -> None:
 
 @njit(cache=True)
 def settle(limbs: Ints, g: int) -> None:
-    """Carry."""
+    """Propagate the carries."""
     carry = 0
     last = limbs.shape[1] - 1
     for k in range(last):
@@ -108,8 +108,8 @@ def settle(limbs: Ints, g: int) -> None:
 
 @njit(cache=True, inline="always")
 def settled_value(limbs: Ints, g: int, low: int) -> int:
-    """Settle a row, and give the bits of the double nearest to it, or -1 if it is negative:
-    then `negative_value` gives them. Apart, since the way for all signs takes twice the time."""
+    """Settle a row, and return the bits of the nearest double, or -1 if it is negative: then
+    `negative_value` returns them. Separate, since handling all signs takes twice the time."""
     row = limbs[g]
     last = len(row) - 1
     carry, seen, lowest = 0, 0, last
@@ -149,7 +149,7 @@ def negative_value(limbs: Ints, g: int, low: int, digits: Ints) -> int:
 
 @njit(cache=True, inline="always")
 def bit_length(number: int) -> int:
-    """The bits that a positive number needs."""
+    """The number of bits of a positive number."""
     length = 1
     for step in (32, 16, 8, 4, 2, 1):
         if number >> step:
@@ -160,7 +160,7 @@ def bit_length(number: int) -> int:
 
 @njit(cache=True)
 def magnitude(limbs: Ints, g: int, digits: Ints) -> bool:
-    """Write the digits of the absolute value of a settled row, one more than it has limbs; gives
+    """Write the digits of the absolute value of a settled row, one more than its limbs; returns
     whether it is negative."""
     last = limbs.shape[1] - 1
     top = limbs[g, last]
@@ -182,8 +182,7 @@ def magnitude(limbs: Ints, g: int, digits: Ints) -> bool:
 
 @njit(cache=True)
 def leading(digits: Ints, used: int) -> tuple[int, int]:
-    """The number of the highest digit that is not zero, and the zeros in front of its highest
-    bit. There must be one."""
+    """The number of the highest nonzero digit, and its leading zeros. There must be one."""
     k = used - 1
     while digits[k] == 0:
         k -= 1
@@ -192,7 +191,7 @@ def leading(digits: Ints, used: int) -> tuple[int, int]:
 
 @njit(cache=True)
 def window(digits: Ints, k: int, zeros: int) -> np.uint64:
-    """64 bits from bit `zeros` of digit k on downwards."""
+    """64 bits downwards from bit `zeros` of digit k."""
     first = np.uint64(digits[k]) if k >= 0 else np.uint64(0)
     second = np.uint64(digits[k - 1]) if k >= 1 else np.uint64(0)
     third = np.uint64(digits[k - 2]) if k >= 2 else np.uint64(0)
@@ -202,7 +201,7 @@ def window(digits: Ints, k: int, zeros: int) -> np.uint64:
 
 @njit(cache=True)
 def any_behind(digits: Ints, k: int, zeros: int) -> bool:
-    """Whether a bit is set from bit `zeros` of digit k on downwards."""
+    """Whether a bit is set at or below bit `zeros` of digit k."""
     if k >= 0 and digits[k] & ((1 << (32 - zeros)) - 1):
         return True
     for i in range(k - 1, -1, -1):  # noqa: SIM110 - generators do not compile
@@ -221,7 +220,7 @@ def rounded(digits: Ints, used: int, unit: int) -> int:
 
 @njit(cache=True)
 def rounded_quotient(digits: Ints, used: int, unit: int, divisor: np.uint64, scale: int) -> int:
-    """As `rounded`, of the digits divided by divisor * 2**scale."""
+    """As `rounded`, for the digits divided by divisor * 2**scale."""
     k, zeros = leading(digits, used)
     upper, lower = window(digits, k, zeros), window(digits, k - 2, zeros)
     more = any_behind(digits, k - 4, zeros)
@@ -229,7 +228,7 @@ def rounded_quotient(digits: Ints, used: int, unit: int, divisor: np.uint64, sca
     while divisor < np.uint64(2**63):
         divisor <<= _ONE
         shift += 1
-    # One bit to the right, so that the quotient fits a word.
+    # Shifted right by one bit, so that the quotient fits a word.
     more |= (lower & _ONE) != 0
     lower = (lower >> _ONE) | (upper << np.uint64(63))
     quotient, rest = _divide(upper >> _ONE, lower, divisor)
@@ -242,8 +241,8 @@ def rounded_quotient(digits: Ints, used: int, unit: int, divisor: np.uint64, sca
 
 @njit(cache=True)
 def _divide(upper: np.uint64, lower: np.uint64, divisor: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Quotient and remainder of a number of two words, of which the upper one is less than the
-    divisor, whose highest bit is set: school division with digits of 32 bits."""
+    """Quotient and remainder of a two-word number by long division with 32-bit digits. The upper
+    word is less than the divisor, whose highest bit is set."""
     first, rest = _divide_digit(upper, lower >> _HALF, divisor)
     second, rest = _divide_digit(rest, lower & _LOW, divisor)
     return (first << _HALF) | second, rest
@@ -253,7 +252,7 @@ def _divide(upper: np.uint64, lower: np.uint64, divisor: np.uint64) -> tuple[np.
 def _divide_digit(
     rest: np.uint64, digit: np.uint64, divisor: np.uint64
 ) -> tuple[np.uint64, np.uint64]:
-    """The next digit of a quotient, and what remains of rest * 2**32 + digit."""
+    """The next digit of a quotient, and the remainder of rest * 2**32 + digit."""
     high, low = divisor >> _HALF, divisor & _LOW
     guess = rest // high
     over = rest - guess * high
@@ -276,7 +275,7 @@ def nearest(bits: np.uint64, place: int, more: bool) -> int:
     rest = bits & (half | (half - np.uint64(1)))
     if rest > half or (rest == half and (more or kept & np.uint64(1))):
         kept += np.uint64(1)
-    # A carry out of the fraction raises the exponent by itself.
+    # A carry out of the fraction increments the exponent.
     exponent = max(place - 52, 0)
     if exponent >= 2046:
         return _INFINITE

@@ -1,5 +1,5 @@
-"""MIN and MAX of types whose values are words: one value where no row ever goes, a monotone queue
-where rows go in the order in which they came, and else sorted groups."""
+"""MIN and MAX of types whose values are words: one value if no row ever leaves, a monotone queue if
+rows leave in the order in which they came, otherwise sorted groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.physical.batch import Ints, Mask, State
 
 
 class Extreme(Accumulator):
-    """MIN or MAX; words order as the values do."""
+    """MIN or MAX; words have the order of the values."""
 
     def __init__(self, call: AggregateCall, *, fifo: bool, lasting: bool) -> None:
         self._greatest = call.function == "max"

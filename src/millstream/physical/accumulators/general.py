@@ -1,9 +1,9 @@
-"""Aggregates over values that are not words, and those that need all rows of a group: a sorted bag
-of the rows of each group.
+"""Aggregates over values that are not words, or over all rows of a group: a sorted bag of rows per
+group.
 
-MIN, MAX, MIN_BY, MAX_BY, FIRST and LAST take the first or the last row of a suitable order, which
-costs the logarithm of the size of the group. ARRAY_AGG, and whatever has no accumulator of its
-own, is evaluated by its definition over all rows of the group after each segment.
+MIN, MAX, MIN_BY, MAX_BY, FIRST and LAST take the first or the last row of a suitable order, at
+logarithmic cost in the size of the group. ARRAY_AGG, and aggregates without their own accumulator,
+are evaluated by definition over all rows of the group after each segment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PLACES |= {"max": _LAST, "max_by": _LAST, "last": _LAST}
 
 
 class Bag:
-    """The rows of a group by code: those of a count that is not 0, in order of their keys."""
+    """The rows of a group by code: those with a nonzero count, in order of their keys."""
 
     __slots__ = ("counts", "sorted")
 
@@ -58,14 +58,14 @@ class Bag:
 
 
 class BagAccumulator(Accumulator):
-    """What goes over bags shares: an event carries the code of its row, which has the columns of
-    the order and then the arguments."""
+    """The base of accumulators over bags: an event carries the code of its row, which has the ORDER
+    BY columns followed by the arguments."""
 
     width = 1
 
     def __init__(self, call: AggregateCall) -> None:
         self._call = call
-        self._ordering = len(call.order)  # how many columns come before the arguments
+        self._ordering = len(call.order)  # columns before the arguments
         types = [expression.type for expression in (*call.order, *call.arguments)]
         self._pool = RowPool(types, self._key)
         self._bags: dict[int, Bag] = {}
@@ -74,11 +74,11 @@ class BagAccumulator(Accumulator):
         return row_key(row)
 
     def _needed(self, arguments: Sequence[pa.Array]) -> Sequence[pa.Array]:
-        """The columns that must not be NULL for a row to matter."""
+        """The columns that must not be NULL for a row to count."""
         return ()
 
     def _value(self, group: int, bag: Bag) -> object:
-        """The aggregate over a bag that is not empty."""
+        """The aggregate over a non-empty bag."""
         raise NotImplementedError
 
     def encode(
@@ -175,7 +175,7 @@ class BagAccumulator(Accumulator):
 
 
 class Chosen(BagAccumulator):
-    """The first argument of the first or the last row of an order. Where no row ever goes, the
+    """The first argument of the first or the last row of an order. If no row ever leaves, the
     others are dropped: they can never be chosen."""
 
     def __init__(self, call: AggregateCall, *, lasting: bool) -> None:
@@ -215,6 +215,6 @@ class General(BagAccumulator):
 
 
 def is_chosen(call: AggregateCall) -> bool:
-    """Whether the value is that of one row of an order. What is last among different rows is not:
-    a row that occurs twice has the place of its first occurrence."""
+    """Whether the value is that of one row of an order. LAST(DISTINCT …) is not: a row that occurs
+    twice has the position of its first occurrence."""
     return call.function in _PLACES and not (call.function == "last" and call.distinct)

@@ -1,4 +1,4 @@
-"""Kernels for exact sums of int64 values: 128 bits and a count a group."""
+"""Kernels for exact sums of int64 values: 128 bits and a count per group."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def add_wide(low: int, high: int, more_low: int, more_high: int) -> tuple[int, i
 
 @njit(cache=True, inline="always")
 def _signed(value: int, sign: int) -> tuple[int, int]:
-    """The value in two words, negated where the sign is -1 and not 0; without a branch, since
-    rows come and go in turn."""
+    """The value in two words, negated if the sign is -1, unchanged if it is 0; branchless, since
+    additions and removals alternate."""
     return (value ^ sign) - sign, ((value >> 63) ^ sign) - sign * (value == 0)
 
 
@@ -43,7 +43,7 @@ def sum_integers(
     group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints, bounds: Ints, sums: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """The lower and upper word of the sum, and the count, after each segment. `sums` has them as
-    columns for each group. Where `checked`, rows whose flag is ABSENT are passed over."""
+    columns for each group. If `checked`, rows whose flag is ABSENT are skipped."""
     segments = len(bounds) - 1
     lows = np.empty(segments, np.int64)
     highs = np.empty(segments, np.int64)
@@ -69,7 +69,7 @@ def sum_integers(
 def exchange_integers(
     came: Ints, came_flag: Ints, went: Ints, went_flag: Ints, checked: bool, sums: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """As `sum_integers`, of group 0: in each segment one row comes and one goes."""
+    """As `sum_integers` for group 0: each segment adds one row and removes one."""
     lows = np.empty(len(came), np.int64)
     highs = np.empty(len(came), np.int64)
     counts = np.empty(len(came), np.int64)
@@ -91,8 +91,8 @@ def exchange_integers(
 def exchange_words(
     came: Ints, came_flag: Ints, went: Ints, went_flag: Ints, checked: bool, sums: Ints
 ) -> tuple[Ints, bool]:
-    """The sum before the first exchange and after each, where all rows count and one word is always
-    enough; False where that is not so: then nothing has changed."""
+    """The sum before the first exchange and after each, if all rows count and one word always
+    suffices; otherwise False, and nothing has changed."""
     totals = np.empty(len(came) + 1, np.int64)
     low = sums[0, 0]
     totals[0] = low
@@ -102,7 +102,7 @@ def exchange_words(
         for j in range(len(came)):
             absent += (came_flag[j] == ABSENT) | (went_flag[j] == ABSENT)
         wrong |= absent > 0
-    overflow = 0  # below 0 where there was one
+    overflow = 0  # negative after an overflow
     for j in range(len(came)):
         more = low + came[j]
         less = more - went[j]
@@ -117,8 +117,8 @@ def exchange_words(
 
 @njit(cache=True)
 def mean_half_up(lows: Ints, highs: Ints, counts: Ints, scale: int, most: int) -> tuple[Ints, Mask]:
-    """sum * scale / count, halves away from zero, and whether that was possible in one word:
-    the sum must not be larger than `most`, which times scale is at most 2**62."""
+    """sum * scale / count, halves away from zero, and whether one word suffices: the sum must not
+    exceed `most`, which times scale is at most 2**62."""
     means = np.zeros(len(lows), np.int64)
     done = np.zeros(len(lows), np.bool_)
     for j in range(len(lows)):

@@ -4,8 +4,8 @@ With n values, s their sum and q the sum of their squares, the variance is
 
     (n * q - s * s) / (n * (n - spare)),   spare = 1 for a sample, 0 for a population
 
-The numerator is computed exactly, in integers, so that nothing is lost where it is small beside
-its parts; the quotient is rounded once.
+The numerator is computed exactly, in integers, so cancellation loses nothing; the quotient is
+rounded once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from millstream.physical.batch import Ints, Mask
 _MASK = 0xFFFFFFFF
 _LOW = np.uint64(_MASK)
 _HALF = np.uint64(32)
-_OFTEN = 0xFFF  # rows are settled at least every so many events, lest limbs overflow
+_OFTEN = 0xFFF  # rows are settled at least every this many events, before limbs overflow
 
 
 class Moment(DoubleState):
@@ -125,7 +125,7 @@ def _add(sums: Ints, squares: Ints, g: int, low: int, word: int, delta: int) -> 
     while rest:
         _add_square(squares, g, low, mantissa, place, sign * (rest & 0x3FF))
         rest >>= 10
-        place += 5  # of the value: 10 of the square
+        place += 5  # for the value: 10 for the square
 
 
 @njit(cache=True)
@@ -183,8 +183,8 @@ def _subtract_product(result: Ints, k: int, a: int, b: int, times: int) -> None:
 
 @njit(cache=True)
 def _quotient(numerator: Ints, unit: int, count: int, divisor: int) -> int:
-    """The bits of numerator / (count * divisor); of the product only 64 bits count, which are all
-    of it below 2**32 rows."""
+    """The bits of numerator / (count * divisor); only 64 bits of the product count, which is all of
+    it below 2**32 rows."""
     low, high = multiply(count, divisor)
     bits, scale = np.uint64(low), 0
     if high:

@@ -1,5 +1,5 @@
-"""MEDIAN, and QUANTILE at a share that is written in the query: the value at a rank of a sorted
-group, or between two."""
+"""MEDIAN, and QUANTILE with a constant share: the value at a rank of a sorted group, or between
+two."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from millstream.physical.batch import Ints, Mask, State
 
 
 def share_of(call: AggregateCall) -> float | None:
-    """Which quantile a call asks for, where that is the same for all rows and makes sense."""
+    """The share of the quantile, if it is constant and valid."""
     if call.function == "median":
         return 0.5
     share = _constant(call.arguments[1])
@@ -41,8 +41,8 @@ def _constant(expression: Expression) -> object:
 
 
 class Quantile(Accumulator):
-    """After a segment, the values of its group are counted up to the rank: this part of the cost
-    follows the number of different values in the group."""
+    """After a segment, the values of its group are counted up to the rank. This part of the cost is
+    proportional to the distinct values in the group."""
 
     width = 1
 
@@ -140,8 +140,8 @@ def _neighbours(
     neighbours: Ints,
     counts: Ints,
 ) -> tuple[int, int]:
-    """The words at the ranks around the share, and the count of values, after each segment; from
-    an event of a segment on, until the pool is full."""
+    """The words at the ranks around the share, and the count of values, after each segment.
+    Continues at an event of a segment, until the pool is full."""
     for j in range(segment, len(bounds) - 1):
         g = group[bounds[j]]
         for i in range(max(event, bounds[j]), bounds[j + 1]):
@@ -161,7 +161,7 @@ def _neighbours(
 
 @njit(cache=True)
 def _at_ranks(root: int, pool: SlabPool, below: int, above: int) -> tuple[int, int]:
-    """The values at two ranks, from 0; both are there, and the second is not before the first."""
+    """The values at two ranks, from 0; both exist, and the second is not before the first."""
     index = -2 - root
     leaves = pool.keys[index] if root < NONE else 1
     passed, first, found = 0, 0, False

@@ -1,8 +1,8 @@
-"""Monotone queues: the maximum of rows that go in the order in which they came.
+"""Monotone queues: the maximum of rows that leave in the order in which they came.
 
-A group's queue has, oldest first, the values that are greater than all that came after them, each
-with its count: a value that comes drops the smaller ones before it, since they go first. The
-maximum is the oldest. A queue lies in a slab, from which it is moved when it reaches its end.
+A group's queue has, oldest first, the values that are greater than all later ones, each with its
+count: a new value drops the smaller ones before it, since they leave first. The maximum is the
+oldest. A queue is in a slab and moves to another one when it reaches its end.
 
 >>> queues = Queues()
 >>> queues.grow(1)
@@ -34,7 +34,7 @@ _SLAB, _OLDEST, _NEWEST = range(3)  # columns of a group; entries are numbered i
 
 
 class Queues(SlabGroups):
-    """Memory: 16 bytes for each value in a queue, at most 16 times that where queues shrink."""
+    """Memory: 16 bytes per value in a queue, at most 16 times that if queues shrink."""
 
     def __init__(self) -> None:
         super().__init__(3)
@@ -42,8 +42,8 @@ class Queues(SlabGroups):
     def maxima(
         self, group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints, bounds: Ints
     ) -> tuple[Ints, Mask]:
-        """The maximum after each segment, and whether there is one. Where `checked`, rows whose
-        flag is ABSENT are passed over."""
+        """The maximum after each segment, and whether there is one. If `checked`, rows whose flag
+        is ABSENT are skipped."""
         result = np.zeros(len(bounds) - 1, np.int64)
         valid = np.zeros(len(bounds) - 1, np.bool_)
         events = group, value, flag, checked, delta, bounds
@@ -75,8 +75,8 @@ def _maxima(
     result: Ints,
     valid: Mask,
 ) -> tuple[int, int]:
-    """From an event of a segment on; gives those at which the pool is full, or the end. In a
-    segment all rows that come are taken before those that go."""
+    """Continues at an event of a segment; returns those at which the pool is full, or the end.
+    Within a segment additions precede removals."""
     for j in range(segment, len(bounds) - 1):
         g = group[bounds[j]]
         goings = 0
@@ -87,7 +87,7 @@ def _maxima(
                 if _lacks_room(pool, ends[g, _SLAB]):
                     return i, j
                 _come(ends, pool, g, value[i], delta[i])
-        if event > bounds[j]:  # the kernel stopped in this segment: some may have been seen before
+        if event > bounds[j]:  # the kernel stopped in this segment: some events are done
             goings = 1
         for i in range(bounds[j], bounds[j + 1] if goings else bounds[j]):
             if delta[i] < 0 and not (checked and flag[i] == ABSENT):
@@ -130,7 +130,7 @@ def _come(ends: Ints, pool: SlabPool, g: int, value: int, delta: int) -> None:
 
 @njit(cache=True)
 def _moved(pool: SlabPool, slab: int, oldest: int, newest: int) -> int:
-    """A queue at the beginning of a slab that it fills by half."""
+    """The queue at the start of a new slab that it half fills."""
     power = SMALLEST
     while 1 << power <= 2 * (newest - oldest + 1):
         power += 1
@@ -142,7 +142,7 @@ def _moved(pool: SlabPool, slab: int, oldest: int, newest: int) -> int:
 
 @njit(cache=True, inline="always")
 def _go(ends: Ints, pool: SlabPool, g: int, value: int, delta: int) -> None:
-    """The row is the oldest one: its value is the maximum, or was dropped before."""
+    """Remove the oldest row: its value is the maximum, or was dropped before."""
     slab, oldest = ends[g, _SLAB], ends[g, _OLDEST]
     if slab != NONE and pool.keys[slab + oldest] == value:
         pool.items[slab + oldest] += delta
@@ -159,6 +159,6 @@ def _copy_all(ends: Ints, source: SlabPool, pool: SlabPool) -> None:
         slab = ends[g, _SLAB]
         if slab != NONE:
             other = allocate(pool, source.items[slab])
-            # All pairs, so that entries keep their numbers.
+            # Copy all pairs, so that entries keep their numbers.
             append_all(pool, other, source, slab + 1, slab + ends[g, _NEWEST] + 1)
             ends[g, _SLAB] = other

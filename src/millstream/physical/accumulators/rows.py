@@ -1,4 +1,4 @@
-"""Rows of plain values that events refer to, each kept once under a code."""
+"""Rows of plain values that events refer to, each stored once under a code."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from millstream.model.values import to_arrow, to_plain
 from millstream.physical.accumulators.words import ABSENT, Layout
 from millstream.physical.batch import Ints, Mask, State
 
-CODES = Layout(INT, optional=True)  # how codes lie in the words of an event
-_FEW = 1024  # rows that are not worth a search for those to drop
+CODES = Layout(INT, optional=True)  # of codes in the words of an event
+_FEW = 1024  # too few rows to search for unused ones
 
 
 class RowPool:
-    """Equal rows have one code, and a code stands for its row until `retain` leaves it out."""
+    """Equal rows share a code, which is valid until `retain` drops it."""
 
     def __init__(self, types: Sequence[pa.DataType], key: Callable[[Row], Any]) -> None:
         self._types = list(types)
         self._key = key
         self._codes: dict[Row, int] = {}
         self._free: list[int] = []
-        self._expected = _FEW  # how many rows there were after the last search, or few
+        self._expected = _FEW  # rows after the last search, at least _FEW
         self.rows: list[Row | None] = []  # by code; None is free
-        self.keys: list[Any] = []  # by code: what rows are ordered by
+        self.keys: list[Any] = []  # by code: the sort key
 
     def encode(self, columns: Sequence[pa.Array], gone: Mask | None, length: int) -> Ints:
-        """The codes of the rows of a batch, ABSENT where they are gone."""
+        """The codes of the rows of a batch, ABSENT where `gone`."""
         if len(columns) == 1 and self._types[0] in (STRING, BINARY):
             codes = self._encode_strings(columns[0])
         else:
@@ -44,7 +44,7 @@ class RowPool:
         return codes
 
     def _encode_strings(self, column: pa.Array) -> Ints:
-        """One look for each different string of a batch."""
+        """One lookup per distinct string of a batch."""
         encoded = column.dictionary_encode()
         different = to_plain(encoded.dictionary, self._types[0])
         codes = np.array([self._code((value,)) for value in [*different, None]], np.int64)
@@ -85,7 +85,7 @@ class RowPool:
 
     @property
     def nbytes(self) -> int:
-        """About: rows are taken to be as large as the last one."""
+        """An estimate: assumes that all rows are as large as the last one."""
         last = next(iter(reversed(self._codes)), ())
         size = sys.getsizeof(last) + sum(map(sys.getsizeof, last)) + 150
         return len(self._codes) * size

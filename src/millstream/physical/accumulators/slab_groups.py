@@ -1,4 +1,4 @@
-"""Groups whose values lie in slabs of one pool."""
+"""Groups whose values are stored in slabs of one pool."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from millstream.physical.batch import Ints, State
 
 
 class SlabGroups(ABC):
-    """`roots` says where the slabs of each group are, in a number or in several; NONE if it is
-    empty."""
+    """`roots` locates the slabs of each group, with one number or several; NONE if it is empty."""
 
     def __init__(self, *numbers: int) -> None:
         self.roots: Ints = np.empty((0, *numbers), np.int64)
@@ -35,7 +34,7 @@ class SlabGroups(ABC):
         self.pool = enlarged(self.pool)
 
     def tidy(self) -> None:
-        """Move slabs together where most of the pool is not used."""
+        """Compact the slabs if most of the pool is unused."""
         if is_wasteful(self.pool):
             self._pack(2 * int(self.pool.marks[USED]))
 

@@ -1,7 +1,7 @@
-"""Slabs: small arrays that grow and shrink, in one pool.
+"""Slabs: small resizable arrays in one pool.
 
-A slab is a power of two of (key, item) pairs, of which the first is (number of entries, power).
-Freed slabs are linked by size, to be used again.
+A slab is a power of two of (key, item) pairs; the first one is (number of entries, power). Freed
+slabs are linked by size for reuse.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ONE = np.uint64(1)
 
 
 class SlabPool(NamedTuple):
-    """Memory: 16 bytes a pair."""
+    """Memory: 16 bytes per pair."""
 
     keys: Ints
     items: Ints
@@ -56,15 +56,15 @@ def is_wasteful(pool: SlabPool) -> bool:
 
 @njit(cache=True, inline="always")
 def upper_bound(pool: SlabPool, slab: int, value: int) -> int:
-    """The number, from 1, of the first entry with a greater key; one more than there are if none
-    has."""
+    """The number, from 1, of the first entry with a greater key; one past the last if there is
+    none."""
     low, left = slab + 1, pool.keys[slab]
     while left > _FEW:
         half = left >> 1
         if pool.keys[low + half - 1] <= value:
             low += half
         left -= half
-    # To compare with all of a few is faster than to guess the way: it compiles to vectors.
+    # For a few entries, comparing with all is faster than branching: it vectorizes.
     for key in pool.keys[low : low + left]:
         low += key <= value
     return int(low - slab)
@@ -83,9 +83,9 @@ def is_full(pool: SlabPool, slab: int) -> bool:
 
 @njit(cache=True, inline="always")
 def insert(pool: SlabPool, slab: int, at: int, key: int, item: int) -> None:
-    """Put an entry at a place; there must be room."""
+    """Insert an entry at a position; there must be room."""
     size = pool.keys[slab]
-    # Numbers without a sign spare the compiled loop a check for negative ones.
+    # Unsigned indexes avoid a check for negative ones in the compiled loop.
     k, first = np.uint64(slab + size), np.uint64(slab + at)
     while k >= first:
         pool.keys[k + _ONE] = pool.keys[k]
@@ -109,7 +109,7 @@ def remove(pool: SlabPool, slab: int, at: int) -> None:
 
 @njit(cache=True, inline="always")
 def room(pool: SlabPool) -> int:
-    """The pairs that were never used."""
+    """The number of pairs never used."""
     return int(len(pool.keys) - pool.marks[FRESH])
 
 

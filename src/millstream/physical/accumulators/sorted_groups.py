@@ -1,10 +1,9 @@
-"""Sorted groups: for every group, the different values that it holds, in order, with a count each.
+"""Sorted groups: for every group, its distinct values in order, each with a count.
 
-The values of a group lie in *leaves*, sorted slabs, so that a value is found quickly and put in by
-moving a few others. A group of more than one leaf has an *index*, which is such a slab too: from
-which value on each leaf holds all values, and where it lies. So changing a count costs about the
-logarithm of the size of its group, the extremes cost nothing, and no memory is touched but the
-group's own.
+The values of a group are in *leaves*, sorted slabs, so that a value is found quickly and inserted
+by moving a few others. A group of more than one leaf has an *index*, which is also a slab: the
+smallest value of each leaf, and its place. So changing a count costs about the logarithm of the
+size of its group, the extremes cost nothing, and only the group's own memory is touched.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from millstream.physical.accumulators.slabs import (
 from millstream.physical.accumulators.words import ABSENT
 from millstream.physical.batch import Ints, Mask
 
-_LEAST = -(2**63)  # the key of the first leaf, which takes all values below the second one's
-_LEAF = 5  # the power of the largest leaf in a group of few leaves
+_LEAST = -(2**63)  # the key of the first leaf, which has all values below the second one's
+_LEAF = 5  # the power of the largest leaf in a group with few leaves
 
 
 class SortedGroups(SlabGroups):
     """The root of a group is a leaf, or -2 - index.
 
-    Memory: 16 bytes a pair of the pool, at most 4 times the slabs in use, which are at least
-    a quarter full."""
+    Memory: 16 bytes per pair of the pool, at most 4 times the slabs in use, which are at least a
+    quarter full."""
 
     def extremes(
         self,
@@ -53,8 +52,8 @@ class SortedGroups(SlabGroups):
         delta: Ints,
         bounds: Ints,
     ) -> tuple[Ints, Mask]:
-        """The greatest or the least value after each segment, and whether there is one. Where
-        `checked`, rows whose flag is ABSENT are passed over."""
+        """The greatest or the least value after each segment, and whether there is one. If
+        `checked`, rows whose flag is ABSENT are skipped."""
         result = np.zeros(len(bounds) - 1, np.int64)
         valid = np.zeros(len(bounds) - 1, np.bool_)
         events = group, value, flag, checked, delta, bounds
@@ -68,7 +67,7 @@ class SortedGroups(SlabGroups):
         return result, valid
 
     def crossings(self, group: Ints, value: Ints, flag: Ints, checked: bool, delta: Ints) -> Ints:
-        """1 for each event by which a value comes into its group, -1 by which it goes out, 0 for
+        """1 for each event by which a value enters its group, -1 by which it leaves, 0 for
         others."""
         result = np.zeros(len(group), np.int64)
         event = 0
@@ -104,7 +103,7 @@ def _extremes(
     result: Ints,
     valid: Mask,
 ) -> tuple[int, int]:
-    """From an event of a segment on; gives those at which the pool is full, or the end."""
+    """Continues at an event of a segment; returns those at which the pool is full, or the end."""
     for j in range(segment, len(bounds) - 1):
         g = group[bounds[j]]
         for i in range(max(event, bounds[j]), bounds[j + 1]):
@@ -160,13 +159,13 @@ def _crossings(
 
 @njit(cache=True, inline="always")
 def _leaf_power(pool: SlabPool, index: int) -> int:
-    """Of the largest leaf: it rises with the index, to balance the work on both."""
+    """The power of the largest leaf: it grows with the index, to balance the work on both."""
     return _LEAF if index < 0 else max(_LEAF, (pool.items[index] + 3) >> 1)
 
 
 @njit(cache=True, inline="always")
 def lacks_room(roots: Ints, pool: SlabPool, g: int) -> bool:
-    """Whether the pool might be too small for what `change` allocates at most: a leaf, and an
+    """Whether the pool might be too small for the most that `change` allocates: a leaf, and an
     index of twice the size."""
     index = -2 - roots[g]
     if index < 0:
@@ -176,8 +175,8 @@ def lacks_room(roots: Ints, pool: SlabPool, g: int) -> bool:
 
 @njit(cache=True, inline="always")
 def change(roots: Ints, pool: SlabPool, g: int, value: int, delta: int) -> int:
-    """Change the count of a value, and give what it was before; values that have a count of 0
-    are not kept."""
+    """Change the count of a value, and return the previous count; values with a count of 0 are
+    removed."""
     root = roots[g]
     if root == NONE:
         if delta != 0:
@@ -217,15 +216,14 @@ def _add_to_full(
     value: int,
     count: int,
 ) -> None:
-    """Put a value at a place of a full leaf, which stands at a place of the index, if there is
-    one."""
+    """Insert a value into a full leaf, which has a place in the index, if there is one."""
     if pool.items[leaf] < _leaf_power(pool, index):
         larger = moved(pool, leaf, pool.items[leaf] + 1)
         _set_leaf(roots, pool, g, index, place, larger)
         insert(pool, larger, at, value, count)
     else:
         size = pool.keys[leaf]
-        # Values that rise fill their leaves; others leave them half full.
+        # Ascending values fill their leaves; others leave them half full.
         kept = size if at > size else size // 2
         right = allocate(pool, pool.items[leaf])
         append_all(pool, right, pool, leaf + kept + 1, leaf + size + 1)
@@ -241,7 +239,7 @@ def _add_to_full(
 def _enter_leaf(
     roots: Ints, pool: SlabPool, g: int, index: int, place: int, leaf: int, right: int
 ) -> None:
-    """Enter a new leaf, which is the right neighbour of another, into the index."""
+    """Insert a new leaf, the right neighbour of another, into the index."""
     if index < 0:
         index, place = allocate(pool, SMALLEST), 1
         insert(pool, index, 1, _LEAST, leaf)
@@ -253,7 +251,7 @@ def _enter_leaf(
 
 @njit(cache=True)
 def _shrink(roots: Ints, pool: SlabPool, g: int, index: int, place: int, leaf: int) -> None:
-    """Move a sparse leaf to a smaller slab, or take out an empty one."""
+    """Move a sparse leaf to a smaller slab, or remove an empty one."""
     if pool.keys[leaf] > 0:
         smaller = moved(pool, leaf, pool.items[leaf] - 1)
         _set_leaf(roots, pool, g, index, place, smaller)

@@ -1,5 +1,4 @@
-"""SUM of BIGINT, and SUM and AVG of INTERVAL and DECIMAL: exact, and rounded as the definition
-says."""
+"""SUM of BIGINT, and SUM and AVG of INTERVAL and DECIMAL: exact, and rounded as defined."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ from millstream.physical.batch import Ints, Mask, State
 
 
 class ExactSum(Accumulator):
-    """The sum or the average of values that are whole multiples of one unit.
+    """The sum or the average of values that are integer multiples of one unit.
 
     Values of more than a word are added in two parts, value = upper * 2**64 + lower.
     """
@@ -61,7 +60,7 @@ class ExactSum(Accumulator):
         if not self._wide:
             return self._layout.encode(arguments[0], gone)
         low, high = decimal_limbs(arguments[0])
-        high = high - (low >> 63)  # the lower part is taken as signed
+        high = high - (low >> 63)  # the lower part is signed
         if gone is not None:
             high[gone] = ABSENT
         return [low.copy(), high]
@@ -168,11 +167,11 @@ class _Sums:
         self.low, self.high = low, high
 
     def whole(self) -> Mask:
-        """Where `low` and `high` are all of the sum."""
+        """Where `low` and `high` are the complete sum."""
         return np.ones(len(self.low), np.bool_)
 
     def within(self, most: int) -> Mask:
-        """Where a sum is surely between -most and most."""
+        """Where a sum is certainly between -most and most."""
         limit = most >> 64
         return (-limit <= self.high) & (self.high < limit) if limit else self._small(most)
 
@@ -209,7 +208,7 @@ class _WideSums(_Sums):
 
 
 def _completed(sure: pa.Array, unsure: Mask, value: Callable[[int], object]) -> Answer:
-    """The values that are sure, and the others one by one."""
+    """Fills in the uncertain values one by one."""
     if not unsure.any():
         return Answer(sure)
     places = np.flatnonzero(unsure)

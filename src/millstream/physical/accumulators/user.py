@@ -1,4 +1,4 @@
-"""Aggregates of the user's (K §11.5.7)."""
+"""User-defined aggregates (K §11.5.7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from millstream.physical.batch import Ints, State
 
 
 class Recomputed(BagAccumulator):
-    """An aggregate that nothing can be removed from: computed anew over all rows of the group."""
+    """An aggregate without `remove`: recomputed over all rows of the group."""
 
     def __init__(self, call: AggregateCall, user: UserAggregate) -> None:
         super().__init__(replace(call, order=()))
@@ -36,10 +36,9 @@ class Recomputed(BagAccumulator):
 
 
 class Incremental(Recomputed):
-    """An aggregate with `remove`: a partial aggregate a group follows the rows.
+    """An aggregate with `remove`: one partial aggregate per group is updated with the rows.
 
-    Where the user's code fails, the group has no partial aggregate any more, and is computed anew
-    until that succeeds.
+    If user code fails, the group loses its partial aggregate and is recomputed until that succeeds.
     """
 
     def __init__(self, call: AggregateCall, user: UserAggregate) -> None:
@@ -50,7 +49,7 @@ class Incremental(Recomputed):
         if group in self._partial:
             try:
                 self._follow(group, self._net(group, changes))
-            except Exception:  # whatever the user's code raises; computed anew, it may not
+            except Exception:  # any error of user code; recomputing may succeed
                 del self._partial[group]
         value = super()._after(group, changes)
         if group not in self._bags:
@@ -58,7 +57,7 @@ class Incremental(Recomputed):
         return value
 
     def _net(self, group: int, changes: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """How often the aggregate takes each row more or less than before; comings first."""
+        """The change in the multiplicity of each row; additions first."""
         sums: Counter[int] = Counter()
         for code, delta in changes:
             if code != ABSENT:
@@ -89,7 +88,7 @@ class Incremental(Recomputed):
         user = self._user
         try:
             return reduce(user.merge, (user.init(*row) for row in rows))
-        except Exception as error:  # is the group's error
+        except Exception as error:  # becomes the group's error
             raise EvaluationError(f'aggregate "{user.name}" failed: {error}') from error
 
     def remap(self, old: Ints, capacity: int) -> None:
@@ -103,8 +102,8 @@ class Incremental(Recomputed):
             self._partial.pop(group, None)
 
     def save(self) -> State:
-        """With the partial aggregates that are plain values, or that the user makes so; others are
-        computed anew from the rows."""
+        """Saves partial aggregates that are plain values or that `dump` converts; others are
+        recomputed from the rows."""
         return {**super().save(), "partial": self._dumped()}
 
     def _dumped(self) -> dict[int, bytes]:
@@ -113,11 +112,11 @@ class Incremental(Recomputed):
             return self._plain()
         try:
             return {group: packed(dump(each)) for group, each in self._partial.items()}
-        except Exception as error:  # whatever the user's code raises or gives
+        except Exception as error:  # any error or result of user code
             raise QueryError(
                 f'aggregate "{self._user.name}": "dump" failed: {error}',
-                help="dump gives plain values: numbers, texts, bytes, NumPy and Arrow arrays, and "
-                "lists, tuples and dicts of these",
+                help="dump must return plain values: numbers, strings, bytes, NumPy and Arrow "
+                "arrays, and lists, tuples and dicts of these",
             ) from error
 
     def _plain(self) -> dict[int, bytes]:
@@ -133,8 +132,8 @@ class Incremental(Recomputed):
         try:
             told = state["partial"].items()
             self._partial = {group: load(unpacked(each)) for group, each in told}
-        except Exception as error:  # whatever the user's code raises
+        except Exception as error:  # any error of user code
             raise QueryError(
                 f'aggregate "{self._user.name}": "load" failed: {error}',
-                help="load takes what dump gave",
+                help="load must accept what dump returned",
             ) from error

@@ -1,7 +1,7 @@
-"""The words of values: an int64 that orders as the value does, and back.
+"""Converts values to order-preserving int64 words and back.
 
-NULLs, and rows that a FILTER leaves out, are ABSENT. Types whose values need all 64 bits carry a
-second word for that, and none where every row counts.
+NULLs and rows excluded by a FILTER are ABSENT. Types whose values need all 64 bits carry a second
+word for that, unless every row counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millstream.model.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, INTERVAL,
 from millstream.physical.batch import Ints, Mask, zeros
 
 ABSENT = -(2**63)
-WORD_DIGITS = 18  # every decimal of so many digits fits a word
+WORD_DIGITS = 18  # decimals of up to this many digits fit a word
 
 _ALL_BITS = (BIGINT, TIMESTAMP, INTERVAL)
 _FEWER_BITS = (BOOLEAN, INT, DATE, REAL, DOUBLE)
@@ -37,12 +37,12 @@ def has_word(type: pa.DataType) -> bool:
 
 
 def may_be_absent(call: AggregateCall) -> bool:
-    """Whether there can be rows that the aggregate passes over."""
+    """Whether there can be rows that the aggregate ignores."""
     return call.filter is not None or any(map(nullable, call.arguments))
 
 
 def missing(arrays: Sequence[pa.Array], included: Mask | None) -> Mask | None:
-    """Where a value is NULL or the row is left out; None if nowhere."""
+    """Where a value is NULL or the row is excluded; None if nowhere."""
     result = None if included is None else ~included
     for array in arrays:
         valid = validity(array)
@@ -53,7 +53,7 @@ def missing(arrays: Sequence[pa.Array], included: Mask | None) -> Mask | None:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the values of a type lie in the words of an event."""
+    """How the values of a type are stored in the words of an event."""
 
     type: pa.DataType
     optional: bool  # some rows may be absent
@@ -68,7 +68,7 @@ class Layout:
 
     def encode(self, array: pa.Array, gone: Mask | None) -> list[Ints]:
         values = to_words(array)
-        assert self.optional or gone is None or not gone.any(), "a NULL where there can be none"
+        assert self.optional or gone is None or not gone.any(), "unexpected NULL"
         if not self.flagged:
             if gone is not None:
                 values[gone] = ABSENT
@@ -77,13 +77,13 @@ class Layout:
         return [values, flags]
 
     def flags(self, words: Sequence[Ints]) -> tuple[Ints, bool]:
-        """The words that are ABSENT where the row is, and whether they need to be looked at."""
+        """The words that mark ABSENT rows, and whether they need to be checked."""
         return (words[1], True) if self.flagged else (words[0], self.optional)
 
 
 def to_words(array: pa.Array) -> Ints:
-    """The values in order-preserving words; anything where NULL. Not to be written to: values that
-    are words as they are stay where they are."""
+    """The values as order-preserving words; undefined where NULL. Read-only: values that are words
+    already are not copied."""
     if types.is_decimal(array.type):
         return decimal_limbs(array)[0].copy()
     if types.is_floating(array.type):
@@ -119,7 +119,7 @@ def decimal_limbs(array: pa.Array) -> tuple[Ints, Ints]:
 
 
 def decimals(low: Ints, high: Ints, type: pa.DataType, valid: Mask) -> pa.Array:
-    """Decimals of the lower and upper 64 bits of their unscaled values."""
+    """Decimals from the lower and upper 64 bits of their unscaled values."""
     limbs = np.empty((len(low), 2), np.int64)
     limbs[:, 0], limbs[:, 1] = low, high
     bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -127,14 +127,13 @@ def decimals(low: Ints, high: Ints, type: pa.DataType, valid: Mask) -> pa.Array:
 
 
 def double_bits(words: Ints) -> Ints:
-    """The bits of the doubles that have these words."""
+    """The bits of the doubles with these words."""
     return np.where(words >= 0, words, words ^ _MAGNITUDE)
 
 
 @njit(cache=True)
 def _order_bits(words: Ints) -> None:
-    """From the bits of doubles to their words: there is one NaN, above all numbers, and no negative
-    zero."""
+    """Converts the bits of doubles to words: one NaN, above all numbers, and no negative zero."""
     for i in range(len(words)):
         word = words[i]
         if word & _MAGNITUDE > 0x7FF0000000000000:

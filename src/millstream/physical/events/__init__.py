@@ -1,1 +1,1 @@
-"""What lies ahead in time: agendas, timelines, sweeps, gates, and the changes made of them."""
+"""Future events: agendas, timelines, sweeps, gates, and the changes derived from them."""

@@ -1,8 +1,8 @@
-"""Events that lie ahead: each has a time and some int64 words, and is due when the frontier passes.
+"""Future events: each has a time and some int64 words, and is due when the frontier passes it.
 
-Two forms, after the update pattern of what makes the events (G5 §5.3.2): a queue where they come in
-the order in which they fall due, and a calendar where they do not. Neither looks at what is not
-due: a batch costs what it brings and what falls due.
+Two forms, depending on the update pattern of the input (G5 §5.3.2): a queue if events arrive in the
+order in which they fall due, otherwise a calendar. Neither examines events that are not due: the
+cost of a batch is proportional to its events and those that fall due.
 
 >>> agenda = CalendarAgenda(words=1)
 >>> agenda.add(np.array([25, 3, 12]), [np.array([1, 2, 3])])
@@ -27,7 +27,7 @@ _FEW = 256  # events
 
 
 class Agenda(ABC):
-    """`words` is how many an event has beside its time."""
+    """`words` is the number of words per event besides its time."""
 
     def __init__(self, words: int) -> None:
         self.words = words
@@ -35,12 +35,12 @@ class Agenda(ABC):
         self._nothing: Ints = np.empty((words + 1, 0), np.int64)
 
     def _parts(self) -> Sequence[Agenda]:
-        """Agendas that hold some of the events."""
+        """Nested agendas that hold some of the events."""
         return ()
 
     @property
     def touched(self) -> int:
-        """How many events were looked at so far."""
+        """How many events were examined so far."""
         return self._looked_at + sum(part.touched for part in self._parts())
 
     @abstractmethod
@@ -55,11 +55,12 @@ class Agenda(ABC):
 
     @abstractmethod
     def due(self, frontier: int) -> Ints:
-        """Take out the events before the frontier, in order of time, as rows: times, then words."""
+        """Remove and return the events before the frontier, in order of time, as rows: times, then
+        words."""
 
     @abstractmethod
     def pending(self) -> list[Ints]:
-        """All events that lie ahead, as they are kept; what is changed in them stays changed."""
+        """All future events, as stored; changes to these arrays are kept."""
 
     def save(self) -> State:
         return {"events": np.concatenate([self._nothing, *self.pending()], axis=1)}
@@ -70,7 +71,7 @@ class Agenda(ABC):
 
 
 class Queue(Agenda):
-    """Events that come in order of time: due is a prefix."""
+    """Events that arrive in order of time: the due ones are a prefix."""
 
     def __init__(self, words: int) -> None:
         super().__init__(words)
@@ -95,8 +96,8 @@ class Queue(Agenda):
         self._tail += length
 
     def _make_room(self, length: int) -> None:
-        """Move to the front, where that frees a third, or else to a larger place; and to a smaller
-        one after a burst."""
+        """Move to the front if that frees a third, otherwise to a larger buffer; to a smaller one
+        after a burst."""
         live = len(self)
         capacity = self._events.shape[1]
         if not capacity // 4 <= live + length <= capacity * 2 // 3:
@@ -119,14 +120,14 @@ class Queue(Agenda):
 
 
 class CalendarAgenda(Agenda):
-    """Events in any order, in partitions of the same width that fall due one after the other; a
-    batch that lies behind all that is in a queue goes there, sorted, and what else has just arrived
-    gets its place when there is much of it.
+    """Events in any order, in partitions of equal width that fall due one after the other. A batch
+    that is later than everything in a queue is sorted and appended to it; other new events are
+    placed into partitions once there are many.
 
-    The width doubles when there are more than `partitions`: so it finds out by itself how far
-    ahead events lie. More partitions mean less to sort at a time, and more pieces to keep (G5
-    compares 10 and 50). A large partition that the frontier has entered becomes a calendar of its
-    own, with narrower ones, so that its events are not looked at again and again.
+    The width doubles when there are more than `partitions` partitions, so it adapts to how far
+    ahead events are. More partitions mean less to sort at a time, and more pieces to keep (G5
+    compares 10 and 50). A large partition that the frontier has entered becomes a nested calendar
+    with narrower partitions, so that its events are not examined repeatedly.
     """
 
     def __init__(self, words: int, partitions: int = 64) -> None:
@@ -134,17 +135,17 @@ class CalendarAgenda(Agenda):
         self._width = 1
         self._most = partitions
         self._partitions: dict[int, list[Ints]] = {}
-        self._first = INFINITY  # nothing in a partition is due before
-        self._near: CalendarAgenda | None = None  # what lies before `near_until`
+        self._first = INFINITY  # no event in a partition is due before
+        self._near: CalendarAgenda | None = None  # the events before `near_until`
         self._near_until = NEVER
         self._queue = Queue(words)
         self._queued = NEVER  # the largest time in the queue
         self._arrived: list[Ints] = []  # not placed yet
         self._first_arrived = INFINITY
         self._arrivals = 0
-        self._overdue: list[Ints] = []  # came when the frontier had passed them
+        self._overdue: list[Ints] = []  # arrived after the frontier had passed them
         self._passed = NEVER + 1
-        self._length = 0  # of all but the queue and what is near
+        self._length = 0  # without the queue and `near`
 
     def _parts(self) -> Sequence[Agenda]:
         return [self._queue] if self._near is None else [self._queue, self._near]
@@ -178,7 +179,7 @@ class CalendarAgenda(Agenda):
         self._length += length
 
     def _arrivals_due(self, frontier: int) -> Ints:
-        """Take out what is due of what has arrived; the rest gets its place if it is much."""
+        """Remove and return the new events that are due; place the rest if there are many."""
         events = _joined(self._arrived)
         self._arrived, self._first_arrived, self._arrivals = [], INFINITY, 0
         is_due = events[0] < frontier
@@ -226,13 +227,13 @@ class CalendarAgenda(Agenda):
 
     def _put(self, number: int, piece: Ints) -> None:
         pieces = self._partitions.setdefault(number, [])
-        if pieces and pieces[-1].shape[1] < _FEW:  # no heaps of tiny pieces
+        if pieces and pieces[-1].shape[1] < _FEW:  # avoids many tiny pieces
             pieces[-1] = np.concatenate([pieces[-1], piece], axis=1)
         else:
             pieces.append(piece)
 
     def _widen(self, first: int, last: int) -> None:
-        """Make partitions so wide that the new events and the old ones need few of them."""
+        """Widen partitions until old and new events need few of them."""
         first = min([first // self._width, *self._partitions])
         last = max([last // self._width, *self._partitions])
         while last - first >= self._most:
@@ -262,7 +263,8 @@ class CalendarAgenda(Agenda):
         return events[:, np.argsort(events[0], kind="stable")]
 
     def _due_partitions(self, frontier: int) -> list[Ints]:
-        """Take out what is due in partitions; what is left of a large one goes to `near`."""
+        """Remove and return the due events of partitions; the rest of a large one moves to
+        `near`."""
         last = frontier // self._width
         taken, first = [], NEVER
         for number in [n for n in self._partitions if n <= last]:

@@ -1,8 +1,8 @@
 """Gates: rows that pass while their group is covered (semi-join), or while it is not (anti-join).
 
-A row's group is its join key, where equality decides, or the row itself, where each row has its own
-partners. Rows are told apart by number: a new one for each element where ends are known; where
-elements may be retracted, equal rows share one, so that what comes and goes cancels out.
+A row's group is its join key for an equality condition, or the row itself if each row has its own
+partners. Rows are identified by number: a new one per element if ends are known; if elements may be
+retracted, equal rows share one, so that additions and removals cancel out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from millstream.physical.state.store import RowStore
 
 @dataclass(slots=True)
 class Passed:
-    """Changes of what passes: rows by number, when, and by how much."""
+    """Changes in what passes: row number, time and change."""
 
     row: Ints
     time: Ints
@@ -44,7 +44,8 @@ class Passed:
 
 
 class Gate:
-    """`shared`: equal rows have one number. `grouped`: groups are given, else each row is one."""
+    """`shared`: equal rows share a number. `grouped`: groups are given; otherwise each row is its
+    own group."""
 
     def __init__(
         self,
@@ -61,10 +62,10 @@ class Gate:
         self._row_keys = KeySpace(types if shared else ())
         self._store = RowStore(types)
         self._timeline = Timeline(ordered, words=1)
-        self._nodes = np.zeros((65, ROW_WIDTH), np.int64)  # of rows, after that of nobody
+        self._nodes = np.zeros((65, ROW_WIDTH), np.int64)  # of rows, after the sentinel
         self._groups = np.zeros((64, GROUP_WIDTH), np.int64)
-        self._slots = Slots()  # unless shared: the numbers not in use
-        self._gone: Ints = np.empty(0, np.int64)  # free once what was given has been read
+        self._slots = Slots()  # unless shared: the unused numbers
+        self._gone: Ints = np.empty(0, np.int64)  # freed once the last output has been read
 
     @property
     def size(self) -> int:
@@ -87,7 +88,7 @@ class Gate:
     # --- what comes ------------------------------------------------------------------------------
 
     def add(self, batch: Batch, groups: Ints | None = None) -> Ints:
-        """Take in elements, of these groups if grouped; gives the numbers of their rows."""
+        """Add elements, of these groups if grouped; returns the numbers of their rows."""
         rows = self._shared_numbers(batch) if self._shared else self._new_numbers(batch)
         group = rows if groups is None else groups
         self._know_groups(int(group.max(initial=-1)) + 1)
@@ -128,12 +129,12 @@ class Gate:
         self._groups = with_room(self._groups, groups)
 
     def cover(self, groups: Ints, batch: Batch) -> None:
-        """Each element covers its group while it holds, as often as its weight says."""
+        """Each element covers its group while it is valid, with its weight."""
         self._know_groups(int(groups.max(initial=-1)) + 1)
         self._timeline.add(1, groups, batch, [np.zeros(len(batch), np.int64)])
 
     def begin_covered(self, groups: Ints) -> None:
-        """These groups, of which no row is there yet, are covered."""
+        """Mark these groups, which have no rows yet, as covered."""
         self._know_groups(int(groups.max(initial=-1)) + 1)
         self._groups[groups, COVER] = 1
 
@@ -152,9 +153,9 @@ class Gate:
         return Passed(row, time, change)
 
     def hybrid(self, passed: Passed, frontier: int) -> Batch:
-        """Elements that hold until their known end, unless they are retracted."""
+        """Elements that are valid until their known end, unless they are retracted."""
         end = self._rows[passed.row, END]
-        index = np.flatnonzero(passed.time < end)  # what just ends, ends by itself
+        index = np.flatnonzero(passed.time < end)  # elements at their known end need no retraction
         rows = self.rows(passed.row[index])
         return Batch(rows, passed.time[index], end[index], passed.change[index], frontier)
 
@@ -164,7 +165,8 @@ class Gate:
     # --- forgetting ------------------------------------------------------------------------------
 
     def mark_live(self, groups: Mask, covered: bool = True) -> None:
-        """Mark the groups that have rows or a future; those that are `covered` too."""
+        """Mark the groups that have rows or future events; with `covered`, also the covered
+        ones."""
         known = self._groups[: len(groups)]
         groups[: len(known)] |= known[:, SIZE] != 0
         if covered:
@@ -180,8 +182,8 @@ class Gate:
         self._timeline.renumber(renumbered)
 
     def forget(self) -> Ints | None:
-        """Drop the numbers of rows that are gone, where they are shared. Gives the new numbers by
-        the old ones if any were dropped."""
+        """Drop the numbers of absent rows, if numbers are shared. Returns the new numbers by the
+        old ones if any were dropped."""
         if not self._shared or not self._row_keys.is_stale:
             return None
         needed = np.zeros(self._row_keys.count, np.bool_)

@@ -1,8 +1,7 @@
-"""What changes at each instant: of every row, how much more often or less often it is there.
+"""The net change in the multiplicity of every row at each instant.
 
-The changes of an instant are known once the frontier has passed it. The state is the future alone:
-the events that lie ahead, and their rows. Which rows are equal matters only where several events
-share an instant.
+The changes of an instant are known once the frontier has passed it. The state is only the future
+events and their rows. Which rows are equal matters only where several events share an instant.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from millstream.physical.state.waiting import by_start
 
 
 class NetChanges:
-    """`ordered`: elements come in order of start and of end. `net`: no row that starts at an
-    instant is equal to another one that does."""
+    """`ordered`: elements arrive in order of start and of end. `net`: no two equal rows start at
+    the same instant."""
 
     def __init__(self, types: Sequence[pa.DataType], ordered: bool, net: bool = False) -> None:
         self._is_net = net
@@ -36,9 +35,9 @@ class NetChanges:
         self._timeline = Timeline([ordered])
         self._slots = Slots()
         self._rows = RowStore(types, self._slots.capacity)
-        self._ahead = np.zeros(self._slots.capacity, np.int8)  # by slot, events that lie ahead
-        self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read
-        self._alike = KeySpace(types)  # tells which rows of a batch are equal
+        self._ahead = np.zeros(self._slots.capacity, np.int8)  # by slot: future events
+        self._gone: Ints = np.empty(0, np.int64)  # slots to free once they have been read
+        self._alike = KeySpace(types)  # finds equal rows of a batch
         self._scratch = np.zeros(64, np.int64)
 
     def __len__(self) -> int:
@@ -54,7 +53,7 @@ class NetChanges:
         return self._timeline.touched
 
     def add(self, batch: Batch) -> None:
-        """Take in elements, of which all events lie ahead as far as is known."""
+        """Add elements with all their events in the future."""
         self._forget()
         if not len(batch):
             return
@@ -67,8 +66,8 @@ class NetChanges:
         self._timeline.add(0, slots, batch)
 
     def _in_one_form(self, columns: Columns) -> Columns:
-        """A row that goes must be found among those that came, also by who compares bits: of equal
-        ones that cancelled each other, either may be the one that stays."""
+        """A removed row must be found among the added ones even by bitwise comparison: of equal
+        rows that cancel out, either may remain."""
         if not self._has_floating:
             return columns
         return Columns.of(map(canonical, columns))
@@ -79,11 +78,11 @@ class NetChanges:
         self._slots.grow(capacity)
 
     def _forget(self) -> None:
-        """Forget rows that have no future. Those given before must have been read."""
+        """Forget rows without future events. Rows returned before must have been read."""
         if len(self._gone):
             self._slots.release(self._gone)
             self._gone = self._gone[:0]
-        if self._slots.capacity > 4 * (self._slots.used + 1024):  # there was a burst
+        if self._slots.capacity > 4 * (self._slots.used + 1024):  # after a burst
             self._shrink()
         elif self._rows.is_stale:
             self._rows.vacuum(self._slots.in_use())
@@ -102,9 +101,9 @@ class NetChanges:
         self._slots.occupy(slots)
 
     def due(self, batch: Batch, floor: int = NEVER) -> tuple[Columns, Ints, Ints]:
-        """Take in elements; gives the rows that change before the frontier of the batch, when, and
-        by how much, in order of time. What happened before the floor counts as if it happened
-        then."""
+        """Add elements; returns the rows that change before the frontier of the batch, the times
+        and the changes, in order of time. Events before the floor count as if they happened at the
+        floor."""
         if not len(self._timeline) and _has_passed(batch):
             return self._passed(batch, floor)
         self.add(batch)
@@ -113,7 +112,7 @@ class NetChanges:
         return self._net(self._rows.rows(steps.code), steps.time, steps.delta)
 
     def _passed(self, batch: Batch, floor: int) -> tuple[Columns, Ints, Ints]:
-        """Of elements that the frontier has passed, nothing needs to be kept."""
+        """Elements that the frontier has passed need not be kept."""
         if self._is_net and least(batch.start) >= floor:
             batch = by_start(batch)
             return batch.columns, batch.start, batch.weight
@@ -125,8 +124,7 @@ class NetChanges:
         return self._net(columns, times, weight)
 
     def _net(self, rows: Columns, times: Ints, deltas: Ints) -> tuple[Columns, Ints, Ints]:
-        """Events in order of time, those of equal rows at an instant added up, and those rows first
-        that go."""
+        """Events in order of time, summed over equal rows at an instant, removals first."""
         tied = tied_events(times)
         if not len(tied):
             return rows, times, deltas
@@ -135,7 +133,7 @@ class NetChanges:
         return rows.take(index), times[index], net
 
     def _codes(self, rows: Columns, length: int, tied: Ints) -> Ints:
-        """Numbers that rows of one instant share if they are equal."""
+        """Codes that equal rows of one instant share."""
         if self._alike.is_stale or self._alike.room > 8 * (len(tied) + 1024):
             self._alike = KeySpace(self._alike.types)
         if len(tied) == length:
@@ -167,7 +165,7 @@ class NetChanges:
 
 
 class NetOperator(Operator):
-    """What operators have in common that give the changes of their input."""
+    """The base of operators that output the changes of their input."""
 
     def __init__(self, plan: PhysicalPlan, net: bool = False) -> None:
         ordered = plan.inputs[0].pattern is Pattern.WEAKEST

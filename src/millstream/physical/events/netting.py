@@ -1,9 +1,9 @@
-"""Netting: a batch of signed elements in which what comes and goes is one element.
+"""Netting: merges an addition and its retraction in a batch of signed elements into one element.
 
 `+1 [t, e)` and `-1 [t', e)` of one row are `+1 [t, t')`. A join multiplies the elements of both
-inputs: unless they are netted first, the pairs of all elements that come with all that come later
-are formed, and then cancelled again by the pairs of those that go. After netting, the number of
-negative elements in a batch is bounded by the state before it.
+inputs: without netting, it forms the pairs of all additions, which the pairs of the retractions
+then cancel. After netting, the number of negative elements in a batch is bounded by the state
+before it.
 
 >>> import pyarrow as pa
 >>> batch = Batch.of(

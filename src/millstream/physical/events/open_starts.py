@@ -1,4 +1,4 @@
-"""The starts of what is open: the smallest of them holds back the frontier of intervals.
+"""The starts of open intervals: the smallest one holds back the frontier.
 
 >>> starts = OpenStarts()
 >>> starts.add(np.array([7, 5, 5]), np.array([1, 1, 2]))
@@ -18,8 +18,8 @@ from millstream.physical.kernels.scans import least
 
 
 class OpenStarts:
-    """A multiset of instants. What is added is as a rule later than what is there: then a batch
-    costs what it opens and closes, and a binary search for each of the latter."""
+    """A multiset of instants. New instants are usually later than the existing ones: then the cost
+    of a batch is proportional to what it opens and closes, with a binary search per closing."""
 
     def __init__(self) -> None:
         self._starts, self._counts = np.zeros((2, 64), np.int64)
@@ -58,7 +58,7 @@ class OpenStarts:
         self._head = _first_open(self._counts, self._head, self._tail)
 
     def change(self, opened: Ints, closed: Ints) -> None:
-        """One of each."""
+        """Change each count by one."""
         self.add(opened, np.ones(len(opened), np.int64))
         self.remove(closed, np.ones(len(closed), np.int64))
 

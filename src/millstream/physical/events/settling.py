@@ -1,4 +1,4 @@
-"""Pieces: the intervals in which a key's level holds, given when they end."""
+"""Pieces: the intervals in which a key's level is constant, output when they end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.physical.kernels.scans import greatest
 
 
 class Pieces:
-    """The open pieces of every key, oldest first; `hold` is to know the start of the oldest."""
+    """The open pieces of every key, oldest first; `hold`: track the start of the oldest."""
 
     def __init__(self, hold: bool = False) -> None:
         self._hold = hold
@@ -21,7 +21,7 @@ class Pieces:
 
     def _clear(self) -> None:
         self._starts = OpenStarts() if self._hold else None
-        self._last = np.full(64, -1, np.int32)  # the newest of each key, which leads to the oldest
+        self._last = np.full(64, -1, np.int32)  # the newest of each key, which links to the oldest
         self._pieces = np.zeros((64, WIDTH), np.int64)
         self._pieces[:, FOLLOWING] = np.append(np.arange(1, 64), -1)
         self._free = 0
@@ -37,7 +37,7 @@ class Pieces:
 
     def settle(self, codes: Ints, times: Ints, changes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """The codes, starts, ends and weights of the pieces that these changes of level end. A
-        level that rises and falls at one instant is no piece."""
+        level that rises and falls at one instant makes no piece."""
         if not len(codes):
             nothing = np.empty(0, np.int64)
             return nothing, nothing, nothing, nothing
@@ -64,7 +64,7 @@ class Pieces:
             self._free = old
 
     def open_pieces(self) -> tuple[Ints, Ints, Ints]:
-        """The codes, starts and weights of the pieces that are open, oldest first for each key."""
+        """The codes, starts and weights of the open pieces, oldest first for each key."""
         codes, pieces = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         code = np.flatnonzero(self._last >= 0)
         piece = self._pieces[self._last[code], FOLLOWING]
@@ -77,7 +77,7 @@ class Pieces:
         return np.concatenate(codes), self._pieces[piece, SINCE], self._pieces[piece, COUNT]
 
     def end(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """All that is open, which holds for ever."""
+        """All open pieces, which never end."""
         codes, starts, weights = self.open_pieces()
         self._clear()
         return codes, starts, np.full(len(codes), INFINITY), weights
@@ -89,7 +89,7 @@ class Pieces:
         return self._starts.least
 
     def renumber(self, renumbered: Ints) -> None:
-        if len(self._pieces) > 4 * (self._open + 1024):  # there was a burst
+        if len(self._pieces) > 4 * (self._open + 1024):  # after a burst
             self.restore(self.save())
         codes = np.flatnonzero(self._last >= 0)
         places = self._last[codes]

@@ -1,11 +1,11 @@
-"""The sweep of the step functions of many keys: what aggregates are made of.
+"""The sweep over the step functions of many keys, on which aggregates are built.
 
-Elements are taken as events: at its start the weight of a row is added to its key, at its end
-taken away. Events wait until the frontier has passed them; those that are due come out as *steps*,
-one for each key and instant at which something happened, key after key in order of time. So no
-operator ever sees half an instant, and signed and positive elements are all the same to it.
+Elements become events: the weight of a row is added to its key at its start and subtracted at its
+end. Events wait until the frontier has passed them; due events are returned as *steps*, one per key
+and instant, key by key in order of time. So no operator ever sees a partial instant, and signed and
+positive elements are treated alike.
 
-Rows of one key may be told apart by further words, which come back with each of their events.
+Further words may distinguish rows of one key; they are returned with each event.
 """
 
 from __future__ import annotations
@@ -50,16 +50,15 @@ class KeySteps:
         return self.time[self.bounds[:-1]]
 
     def times_before(self, first: int) -> Ints:
-        """The time of the step before each one, where there is one key; that of the first is
-        given."""
+        """The time of the previous step, for a single key; `first` is that of the first step."""
         return np.concatenate([[first], self.time[self.bounds[:-2]]])
 
 
 @dataclass(slots=True)
 class Exchanges:
-    """Steps of the only key there is, in each of which one row comes and one goes."""
+    """Steps of a single key, each of which adds one row and removes one."""
 
-    times: Ints  # of the steps, behind room for one
+    times: Ints  # of the steps, after room for one
     came: Sequence[Ints]  # words
     went: Sequence[Ints]
 
@@ -71,14 +70,14 @@ class Exchanges:
         return self.times[1:]
 
     def times_before(self, first: int) -> Ints:
-        """The time of the step before each one; that of the first is given."""
+        """The time of the previous step; `first` is that of the first step."""
         self.times[0] = first
         return self.times[:-1]
 
 
 class Sweep:
-    """`ordered`: elements come in order of start and of end; then queues hold their events, and
-    else calendars. An event has `words` beside its time, its key and its weight."""
+    """`ordered`: elements arrive in order of start and of end; then queues hold their events,
+    otherwise calendars. An event has `words` besides its time, its key and its weight."""
 
     def __init__(self, ordered: bool, words: int = 0) -> None:
         form = Queue if ordered else CalendarAgenda
@@ -87,7 +86,7 @@ class Sweep:
         self._agendas = self._starts, self._ends
         self._nothing = KeySteps.none(words)
         self._scratch = np.zeros(64, np.int64)
-        self._at_once = 0  # events that never had to wait
+        self._at_once = 0  # events that did not wait
 
     def __len__(self) -> int:
         return sum(map(len, self._agendas))
@@ -98,7 +97,7 @@ class Sweep:
 
     @property
     def touched(self) -> int:
-        """How many events were looked at so far."""
+        """How many events were examined so far."""
         return self._at_once + sum(agenda.touched for agenda in self._agendas)
 
     def add(self, code: Ints, batch: Batch, words: Sequence[Ints] = ()) -> None:
@@ -115,7 +114,7 @@ class Sweep:
             self._ends.add(batch.end[finite], kept)
 
     def swept(self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int) -> KeySteps:
-        """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
+        """Add a batch, and return the steps before its frontier; codes are below `keys`."""
         if keys == 1 and not len(self) and _is_over(batch):
             self._at_once += len(batch)
             return KeySteps(code, batch.start, batch.weight, words, instants(batch.start))
@@ -123,12 +122,12 @@ class Sweep:
         return self.due(batch.frontier, keys)
 
     def due(self, frontier: int, keys: int) -> KeySteps:
-        """Take out the steps before the frontier; codes are below `keys`."""
+        """Remove and return the steps before the frontier; codes are below `keys`."""
         pieces = [taken for agenda in self._agendas if (taken := agenda.due(frontier)).shape[1]]
         if not pieces:
             return self._nothing
         events = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1)
-        if len(pieces) == keys == 1:  # in order as they are
+        if len(pieces) == keys == 1:  # sorted already
             time, code, delta, *words = events
             return KeySteps(code, time, delta, words, instants(time))
         if len(self._scratch) < keys:
@@ -138,7 +137,7 @@ class Sweep:
         return KeySteps(code, time, delta, words, bounds)
 
     def live(self) -> Ints:
-        """The codes of events that lie ahead."""
+        """The codes of future events."""
         pieces = [piece[1] for agenda in self._agendas for piece in agenda.pending()]
         return np.concatenate([np.empty(0, np.int64), *pieces])
 
@@ -148,7 +147,7 @@ class Sweep:
                 piece[1] = renumbered[piece[1]]
 
     def pending_words(self) -> Iterator[Ints]:
-        """The words of the events that lie ahead, in pieces."""
+        """The words of future events, in pieces."""
         for agenda in self._agendas:
             for piece in agenda.pending():
                 yield piece[3:]
@@ -162,7 +161,7 @@ class Sweep:
 
 
 def _is_over(batch: Batch) -> bool:
-    """Whether all events are before the frontier, in order of time: there are no ends."""
+    """Whether all events are before the frontier and in order of time, without ends."""
     start = batch.start
     if not len(start) or start[-1] >= batch.frontier or least(batch.end) < INFINITY:
         return False

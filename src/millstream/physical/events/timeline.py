@@ -1,9 +1,8 @@
-"""Timelines: the events of elements that lie ahead, of one or more inputs, in order of time.
+"""Timelines: the future events of one or more inputs, in order of time.
 
-At its start the weight of a row is added to its key, at its end taken away. Events wait until the
-frontier has passed them; those that are due come out as steps, one for each instant and key at
-which something happened. So no operator ever sees half an instant, and signed and positive elements
-are all the same to it.
+The weight of a row is added to its key at its start and subtracted at its end. Events wait until
+the frontier has passed them; due events are returned as steps, one per instant and key. So no
+operator ever sees a partial instant, and signed and positive elements are treated alike.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class TimeSteps:
     code: Ints
     time: Ints
     delta: Ints
-    port: Ints  # the input that an event is of
+    port: Ints  # the input of an event
     words: Sequence[Ints]
     bounds: Ints
 
@@ -45,9 +44,9 @@ class TimeSteps:
 
 
 class EventQueue:
-    """Events that come in order of time, 12 bytes each: what is due is a prefix. Words are the code
-    of the key and others that take no more than 4 bytes; changes are only kept once one has come
-    that is not the usual one.
+    """Events that arrive in order of time, 12 bytes each: the due ones are a prefix. Words are the
+    code of the key and others of at most 4 bytes; changes are stored only after the first unusual
+    one.
 
     >>> queue = EventQueue(usual=1, words=1)
     >>> queue.add(np.array([3, 12]), [np.array([7, 8]), np.array([1, 1])])
@@ -61,7 +60,7 @@ class EventQueue:
         self._words = np.empty((words, 64), np.int32)
         self._changes: Ints | None = None
         self._head = self._tail = 0
-        self.touched = 0  # events looked at so far
+        self.touched = 0  # events examined so far
 
     def __len__(self) -> int:
         return self._tail - self._head
@@ -87,7 +86,7 @@ class EventQueue:
         self._tail += len(times)
 
     def _make_room(self, length: int) -> None:
-        """Move to the front; to another place where that frees too little, or after a burst."""
+        """Move to the front, or to another buffer if that frees too little or after a burst."""
         wanted = len(self) + length
         capacity = len(self._times)
         if not wanted + wanted // 16 <= capacity <= 4 * wanted:
@@ -106,7 +105,8 @@ class EventQueue:
         return array
 
     def due(self, frontier: int) -> Sequence[NDArray[Any]]:
-        """Take out the events before the frontier: times, then words, to be read at once."""
+        """Remove and return the events before the frontier: times, then words, valid until the next
+        change."""
         count = int(self._times[self._head : self._tail].searchsorted(frontier))
         taken = self._events(count)
         self._head += count
@@ -114,14 +114,14 @@ class EventQueue:
         return taken
 
     def _events(self, count: int) -> Sequence[NDArray[Any]]:
-        """The next ones, as they are kept; one change for all where it is the usual one."""
+        """The next events, as stored; a single change for all if it is the usual one."""
         place = slice(self._head, self._head + count)
         change = self._usual if self._changes is None else self._changes[place]
         code, *others = self._words[:, place]
         return [self._times[place], code, change, *others]
 
     def pending(self, number: int) -> NDArray[np.int32]:
-        """A word of the events that lie ahead, the code or one of the others, to be changed."""
+        """A word of the future events, the code or another one, for modification."""
         return self._words[number, self._head : self._tail]
 
     def save(self) -> State:
@@ -136,9 +136,9 @@ class EventQueue:
 
 
 class Timeline:
-    """`ordered` says of each input whether its elements come in order of start and of end: then
-    queues hold its events, and else a calendar. Rows of one key may be told apart by further words,
-    which come back with each of their events."""
+    """`ordered` says per input whether its elements arrive in order of start and of end: then
+    queues hold its events, otherwise a calendar. Further words may distinguish rows of one key;
+    they are returned with each event."""
 
     def __init__(self, ordered: Sequence[bool], words: int = 0) -> None:
         self._words = words
@@ -161,7 +161,7 @@ class Timeline:
 
     @property
     def touched(self) -> int:
-        """How many events were looked at so far."""
+        """How many events were examined so far."""
         return sum(agenda.touched for agenda in self._each())
 
     def add(self, port: int, code: Ints, batch: Batch, words: Sequence[Ints] = ()) -> None:
@@ -178,8 +178,8 @@ class Timeline:
             ends.add(batch.end[finite], kept)
 
     def due(self, frontier: int, floor: int = NEVER) -> TimeSteps:
-        """Take out the steps before the frontier, in order of time and then of key. What happened
-        before the floor counts as if it happened then."""
+        """Remove and return the steps before the frontier, in order of time, then key. Events
+        before the floor count as if they happened at the floor."""
         taken = [
             (port, piece)
             for port, agendas in enumerate(self._agendas)
@@ -200,7 +200,7 @@ class Timeline:
     def _pending(
         self, agendas: Sequence[EventQueue | CalendarAgenda], number: int
     ) -> list[NDArray[Any]]:
-        """A word of events, in pieces: number 0 is the code."""
+        """A word of the events, in pieces: number 0 is the code."""
         place = 3 + number - 1 if number else 1
         pieces: list[NDArray[Any]] = []
         for agenda in agendas:
@@ -211,7 +211,7 @@ class Timeline:
         return pieces
 
     def live(self) -> Ints:
-        """The codes of events that lie ahead."""
+        """The codes of future events."""
         return np.concatenate([np.empty(0, np.int64), *self._pending(list(self._each()), 0)])
 
     def renumber(self, renumbered: Ints) -> None:
@@ -219,7 +219,7 @@ class Timeline:
             codes[:] = renumbered[codes]
 
     def live_words(self, port: int, word: int) -> Ints:
-        """A word of the events of one input that lie ahead."""
+        """A word of the future events of one input."""
         pieces = self._pending(self._agendas[port], word + 1)
         return np.concatenate([np.empty(0, np.int64), *pieces])
 

@@ -1,7 +1,7 @@
 """The operators + - * / % div and the unary minus.
 
-Integers are first computed as if nothing could overflow, by Arrow's checked kernels, which refuse a
-whole batch. Only then are the rows looked for that are to blame.
+Integers are first computed by Arrow's checked kernels, which fail for a whole batch. Only after a
+failure are the offending rows searched.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _integral(name: str, result: pa.DataType) -> Kernel:
 
 
 def _shifted(name: str) -> Kernel:
-    """A timestamp and an interval: what cannot be shown fails too."""
+    """A timestamp and an interval; a result that cannot be displayed fails too."""
     on_micros = _integral(name, TIMESTAMP)
 
     def kernel(a: pa.Array, b: pa.Array) -> Vector:
@@ -160,7 +160,7 @@ def _remainder(result: pa.DataType) -> Kernel:
 
 
 def _rows(mask: Any, values: pa.Array) -> Any:
-    """The mask of a constant, as one of all rows."""
+    """Broadcasts the mask of a constant to all rows."""
     return np.broadcast_to(mask, len(values))
 
 
@@ -219,7 +219,7 @@ def _divided_by_integer(a: pa.Array, b: pa.Array) -> Vector:
     with np.errstate(all="ignore"):
         whole, bad = _quotient(x, y)
         rest = np.abs(x - whole * y).astype(np.uint64)
-        size = np.abs(y).astype(np.uint64)  # of the smallest integer: itself, which is right here
+        size = np.abs(y).astype(np.uint64)  # the least integer wraps to itself: right here
         up = rest >= size - rest
         value = whole + np.where(up & ~bad, np.where((x < 0) == (y < 0), 1, -1), 0)
     return failing(from_numbers(value, INTERVAL, a, b), _rows(bad, value), a, b)

@@ -1,8 +1,8 @@
-"""The reference evaluated once for each distinct combination of argument values of a batch.
+"""Evaluates the reference once per distinct combination of argument values in a batch.
 
-For functions that no library computes with exactly our meaning: see the package's docstring. The
-cost is that of the reference times the number of distinct combinations; arguments that are arrays
-or structs are not compared, so there each row is evaluated by itself.
+For functions that no library computes with exactly these semantics: see the package's docstring.
+The cost is that of the reference times the number of distinct combinations. Arrays and structs are
+not compared: with such arguments each row is evaluated by itself.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from millstream.model.values import to_arrow, to_plain
 from millstream.physical.expressions.nodes import ColumnNode, Constant, Kernel, Node
 from millstream.physical.expressions.vector import Mask, Vector
 
-# A value for plain arguments; raises where there is none.
+# The value for plain arguments; raises if there is none.
 Meaning: TypeAlias = Callable[..., object]
 
-# What the meaning of a function raises for a value that it is not defined for. EvaluationError is
-# a ValueError; the others are limits of Python's numbers.
+# Raised by a function for arguments outside its domain. EvaluationError is a ValueError; the others
+# are limits of Python's numbers.
 FAILURES = (ValueError, ArithmeticError)
 
-_FEW = 32  # rows below which looking for equal ones costs more than it saves
+_FEW = 32  # below this number of rows, finding equal ones costs more than it saves
 
 
 def by_distinct(
@@ -77,7 +77,7 @@ def exact_cast(source: pa.DataType, target: pa.DataType, *, attempt: bool = Fals
 
 
 def _distinct(columns: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
-    """The number of a row with each combination of values, and each row's combination."""
+    """A row number per distinct combination of values, and each row's combination."""
     codes, count = _codes(columns[0])
     for column in columns[1:]:
         others, other_count = _codes(column)
@@ -88,7 +88,7 @@ def _distinct(columns: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
 
 
 def _codes(column: pa.Array) -> tuple[Any, int]:
-    """A number for each row, equal where the values are; and how many numbers there are."""
+    """A code per row, equal for equal values; and the number of codes."""
     encoded = column.dictionary_encode("encode")
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
@@ -106,7 +106,7 @@ def _vector(values: list[Any], failed: list[int], type: pa.DataType) -> Vector:
 
 
 def _each(values: list[Any], failed: list[int], type: pa.DataType) -> pa.Array:
-    """Values one at a time: one that its type cannot hold is a failure."""
+    """Converts values one at a time; a value that its type cannot hold fails."""
     pieces = []
     for number, value in enumerate(values):
         try:
@@ -118,5 +118,5 @@ def _each(values: list[Any], failed: list[int], type: pa.DataType) -> pa.Array:
 
 
 def unrepresentable(type: pa.DataType) -> str:
-    """Why a row failed that has a value, but one that its type cannot hold."""
+    """The message for a row whose value does not fit its type."""
     return f"the value does not fit {sql_name(type)}"

@@ -1,7 +1,7 @@
-"""CAST: a kernel for each pair of types that Arrow or NumPy can convert as we mean it.
+"""CAST: a kernel for each pair of types that Arrow or NumPy convert with the same semantics.
 
-What has no kernel here, and rows that are not of the usual form (numbers in text with an exponent,
-dates with a time behind them), go to the reference.
+The reference handles the other pairs, and rows that are not in the usual form (numbers in text with
+an exponent, dates followed by a time).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from millstream.physical.expressions.vector import (
 
 @lru_cache(maxsize=256)
 def cast_kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
-    """The conversion of one type to another; None where only the reference can do it."""
+    """The conversion of one type to another; None if only the reference can do it."""
     if source == target:
         return Vector
     if source == NULL:
@@ -88,7 +88,7 @@ def _numeric(source: pa.DataType, target: pa.DataType) -> Kernel:
 
 
 def _to_floating(target: pa.DataType) -> Kernel:
-    """By way of a double, as a REAL is a rounded double."""
+    """Via a double, as a REAL is a rounded double."""
 
     def kernel(values: pa.Array) -> Vector:
         doubles = values.cast(DOUBLE, safe=False)
@@ -110,7 +110,7 @@ def _to_integral(target: pa.DataType) -> Kernel:
 
 
 def _floating_to_integral(target: pa.DataType) -> Kernel:
-    """Cut towards zero. The double that stands for the largest BIGINT is that, and not one more."""
+    """Truncated towards zero. The double nearest to the largest BIGINT converts to that BIGINT."""
     dtype = np.int32 if target == INT else np.int64
     limit = 2.0**31 if target == INT else 2.0**63
     most = integral_range(target)[1]
@@ -157,7 +157,8 @@ def _decimal_to_integral(target: pa.DataType) -> Kernel:
 
 
 def _decimal_to_floating(source: pa.DataType, target: pa.DataType) -> Kernel:
-    """One division rounds rightly where both numbers are doubles; the rest is for the reference."""
+    """One division rounds correctly if both numbers are exact doubles; the reference does the
+    rest."""
     exact = exact_cast(source, target)
     power = 10.0**source.scale
 
@@ -175,7 +176,7 @@ def _decimal_to_floating(source: pa.DataType, target: pa.DataType) -> Kernel:
 
 
 def _floating_to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
-    """Half up, of the shortest digits that name the double."""
+    """Rounds the shortest digits that identify the double half up."""
     exact = exact_cast(source, target)
     between = decimal_type(38, target.scale)
 
@@ -227,7 +228,7 @@ def _temporal(source: pa.DataType, target: pa.DataType) -> Kernel | None:
 
 
 def scaled_to_timestamp(micros: int) -> Kernel:
-    """So many microseconds for each one."""
+    """Each unit counts `micros` microseconds."""
     least, most = -(-FIRST_TIMESTAMP // micros), LAST_TIMESTAMP // micros
 
     def kernel(values: pa.Array) -> Vector:
@@ -243,12 +244,12 @@ def scaled_to_timestamp(micros: int) -> Kernel:
 
 
 def _floating_to_timestamp(values: pa.Array) -> Vector:
-    """Seconds, as doubles multiply them, cut to microseconds."""
+    """Seconds, multiplied as doubles and truncated to microseconds."""
     with np.errstate(all="ignore"):
         micros = np.trunc(_doubles(values) * float(MICROS_PER_SECOND))
     fits = (micros >= FIRST_TIMESTAMP) & (micros <= LAST_TIMESTAMP)
     stored = np.where(fits, micros, 0.0).astype(np.int64)
-    fits &= stored <= LAST_TIMESTAMP  # which is no double
+    fits &= stored <= LAST_TIMESTAMP  # not exact as a double
     return failing(from_numbers(stored, TIMESTAMP, values), ~fits, values)
 
 

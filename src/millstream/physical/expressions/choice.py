@@ -1,4 +1,4 @@
-"""AND, OR, CASE and COALESCE: they look at their arguments from left to right and no further than
+"""AND, OR, CASE and COALESCE: they evaluate their arguments from left to right and only as far as
 each row needs."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def _inputs(nodes: Sequence[Node]) -> frozenset[int]:
 
 
 def _of_rows(node: Node, frame: Frame, needed: Mask) -> Vector:
-    """The node's values in the needed rows, NULL in the others; evaluated for no more than it must
-    be."""
+    """The node's values in the needed rows, NULL in the others; guarded nodes are evaluated only
+    for the needed rows."""
     if node.guarded and not needed.all():
         rows = np.flatnonzero(needed)
         gathering = Gathering(node.type, frame.length)
@@ -43,7 +43,7 @@ def _of_rows(node: Node, frame: Frame, needed: Mask) -> Vector:
 class Connective(Node):
     """AND, which one FALSE decides, or OR, which one TRUE decides.
 
-    A row that failed has failed, whatever comes later; a NULL does not decide.
+    A failed row stays failed, whatever follows; a NULL does not decide.
     """
 
     type = BOOLEAN
@@ -79,8 +79,8 @@ class Connective(Node):
 class Case(Node):
     """The value of the first condition that is TRUE, else that of the last node.
 
-    Where no branch is guarded, all of them are evaluated for all rows and the conditions choose;
-    else each is evaluated for the rows that come to it.
+    If no branch is guarded, all branches are evaluated for all rows and the conditions choose;
+    otherwise each branch is evaluated for the rows that reach it.
     """
 
     def __init__(self, conditions: Sequence[Node], values: Sequence[Node], type: pa.DataType):
@@ -133,7 +133,7 @@ def _part(node: Node, frame: Frame, chosen: Mask) -> Vector:
 
 
 def _where(met: Mask, value: Mask | None, otherwise: Mask | None, condition: Mask | None) -> Mask:
-    """The rows that fail: in the condition, or in the branch that it chose."""
+    """The rows that fail in the condition or in the chosen branch."""
     failed = np.zeros(len(met), np.bool_)
     if value is not None:
         failed |= value & met

@@ -1,7 +1,7 @@
 """Comparisons, IN, GREATEST and LEAST, NULLIF and the tests for NULL and NaN.
 
-Arrow compares doubles as IEEE 754 has it; here NaN equals itself and stands after all numbers. With
-`nan` for "is NaN", and `>=` as IEEE has it,
+Arrow compares doubles as in IEEE 754; in SQL NaN equals itself and is greater than all numbers.
+With `nan` for "is NaN", and `>=` as in IEEE 754,
 
     a >= b  is  nan(a) OR a >= b        a < b  is its negation
     a =  b  is  a = b OR (nan(a) AND nan(b))
@@ -66,7 +66,7 @@ _FLOATING: dict[str, Comparison] = {
     ">": lambda a, b: pc.invert(_not_below(b, a)),
 }
 
-# With a number on one side (not NaN), what IEEE has is wrong only where NaN must be the larger.
+# With a number (not NaN) on one side, IEEE 754 is wrong only where NaN must be the larger.
 _WITH_NUMBER_RIGHT: dict[str, Comparison] = {
     **_PLAIN,
     ">": lambda a, b: pc.invert(pc.less_equal(a, b)),
@@ -80,7 +80,7 @@ _WITH_NUMBER_LEFT: dict[str, Comparison] = {
 
 
 def comparison(name: str, type: pa.DataType, arguments: Sequence[Node]) -> Comparison | None:
-    """The comparison of two values of one type; NULL where one is NULL."""
+    """The comparison of two values of one type; NULL if one is NULL."""
     if not is_atomic(type):
         return None
     if not is_floating(type):
@@ -126,7 +126,7 @@ def _not(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _in(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """TRUE where an item is equal; else NULL where the value or an item is NULL."""
+    """TRUE if an item is equal; else NULL if the value or an item is NULL."""
     value, *items = arguments
     constants = [item for item in items if isinstance(item, Constant)]
     if len(constants) == len(items) > 2 and is_atomic(value.type):
@@ -166,14 +166,14 @@ def _in_set(type: pa.DataType, items: Sequence[Constant]) -> Kernel:
 
 
 def _positive_zero(values: pa.Array) -> pa.Array:
-    """-0.0 becomes 0.0, which it equals but does not hash like."""
+    """-0.0 becomes 0.0: they are equal but hash differently."""
     return pc.add(values, pa.scalar(0, values.type))
 
 
 def _extreme(name: str, arrow: str) -> Callable[[Signature, Sequence[Node]], Kernel | None]:
-    """GREATEST or LEAST: the first of the extreme values; NULLs are passed over.
+    """GREATEST or LEAST: the first of the extreme values; NULLs are ignored.
 
-    Arrow passes over NaN too, and has no extremes of BOOLEAN.
+    Arrow ignores NaN too, and has no extremes of BOOLEAN.
     """
     call = pc.get_function(arrow).call
 
@@ -198,7 +198,7 @@ def _extreme(name: str, arrow: str) -> Callable[[Signature, Sequence[Node]], Ker
 
 
 def _nullif(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """Compared as their common type; the second is not even cast where the first is NULL."""
+    """Compared in their common type; the second is not cast where the first is NULL."""
     null = [isinstance(node, Constant) and node.plain is None for node in arguments]
     common = common_of("nullif", signature.arguments)
     if null[0]:
@@ -224,7 +224,7 @@ def _nullif(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
 
 
 def _comparable(node: Node, type: pa.DataType) -> Kernel | None:
-    """The cast of an argument to the type that it is compared as."""
+    """The cast of an argument to the type of the comparison."""
     if not isinstance(node, Constant):
         return cast_kernel(node.type, type)
     try:

@@ -1,4 +1,4 @@
-"""From a bound expression to nodes that evaluate whole batches."""
+"""Compiles a bound expression to nodes that evaluate whole batches."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def compile_expression(
     functions: Mapping[str, UserFunction],
     draws: Draws | None = None,
 ) -> Compiled:
-    """The expression over rows of the schema, ready for any number of batches. Functions that are
-    not deterministic draw from `draws`."""
+    """The expression over rows of the schema, reusable for any number of batches. Nondeterministic
+    functions draw from `draws`."""
     root = _Compiler(expression, schema, functions, draws or Draws()).node(expression)
     return Compiled(expression, schema, functions, root)
 
@@ -98,19 +98,19 @@ class Compiled:
 
     @property
     def formula(self) -> Formula | None:
-        """How it is computed where nothing can go wrong, if it is a computation."""
+        """The formula that computes it where nothing can fail, if there is one."""
         return self._root.formula if isinstance(self._root, Direct) else None
 
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> Vector:
-        """The values for a batch; of the columns only those at `inputs` are looked at."""
+        """The values for a batch; only the columns at `inputs` are read."""
         return self._root.rows(Frame(columns, length))
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> tuple[Mask, Mask | None]:
-        """Of a condition: where it is TRUE, and the rows that failed."""
+        """For a condition: where it is TRUE, and the rows that failed."""
         return self._root.mask(Frame(columns, length))
 
     def message(self, row: Row) -> str:
-        """Why a row failed, in the words of the reference."""
+        """Why a row failed, as the reference reports it."""
         if self._reference is None:
             self._reference = evaluator(self._expression, self._schema, self._functions)
         try:
@@ -121,8 +121,7 @@ class Compiled:
 
 
 class Together:
-    """Those of several expressions that have formulas, evaluated in one go, or in a few if they are
-    many."""
+    """Evaluates the expressions that have formulas together, in one or a few passes."""
 
     def __init__(self, each: Iterable[Compiled]) -> None:
         groups: list[dict[Compiled, Formula]] = []
@@ -138,8 +137,8 @@ class Together:
         self._groups = [(list(g), Program(list(g.values()))) for g in groups if len(g) > 1]
 
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> dict[Compiled, pa.Array]:
-        """The values of all of a group, or of none: what is one alone is not for here, nor what
-        needs care."""
+        """The values of all expressions of a group, or of none. Single expressions and those that
+        may fail are left out."""
         known: dict[Compiled, pa.Array] = {}
         for each, program in self._groups:
             values = program.values(columns, length)
@@ -165,7 +164,7 @@ class _Compiler:
         self._shared: dict[str, Node] = {}
 
     def node(self, expression: Expression) -> Node:
-        """The node of a part; one node for all occurrences of it, where it is a computation."""
+        """The node of a part; all occurrences of a computation share one node."""
         text = repr(expression)
         if text in self._shared:
             return self._shared[text]
@@ -269,15 +268,15 @@ class _Compiler:
                 return self._case((absence, absent, present), call.type)
             case "nanvl":
                 value, other = arguments
-                self._occurrences[repr(value)] += 1  # it is looked at twice
+                self._occurrences[repr(value)] += 1  # it is evaluated twice
                 double = value if value.type == DOUBLE else Cast(value, DOUBLE)
                 return self._case((Call("isnan", (double,), BOOLEAN), other, value), call.type)
             case _:
                 return self._case(arguments, call.type)
 
     def _membership(self, function: functions.Function, call: Call) -> Node:
-        """A list of constants is a set. With items that may fail, it is an OR of comparisons: those
-        after one that is equal are not looked at."""
+        """A list of constants is a set. With items that may fail it is an OR of comparisons, which
+        stops at the first equal item."""
         value, *items = call.arguments
         nodes = [self.node(item) for item in items]
         constants = [_literal(node) for node in nodes if isinstance(node, Constant)]
@@ -292,7 +291,7 @@ class _Compiler:
         return self._connective(equals, decisive=True)
 
     def _connective(self, arguments: Sequence[Expression], decisive: bool) -> Node:
-        """Constants that do not decide are left out, and what stands behind one that does."""
+        """Drops constants that do not decide, and everything after one that does."""
         nodes: list[Node] = []
         for argument in arguments:
             node = self.node(argument)
@@ -308,7 +307,7 @@ class _Compiler:
         return _direct(Connective(nodes, decisive), formula)
 
     def _case(self, arguments: Sequence[Expression], type: pa.DataType) -> Node:
-        """Conditions and values in turn, then perhaps the value of ELSE."""
+        """Alternating conditions and values, then the value of ELSE, if any."""
         nodes = [self.node(argument) for argument in arguments]
         otherwise = nodes.pop() if len(nodes) % 2 else Constant(None, type)
         conditions: list[Node] = []

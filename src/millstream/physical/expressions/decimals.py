@@ -1,8 +1,8 @@
-"""Decimals: their rounding, their arithmetic, and the integers in their memory.
+"""Decimals: rounding, arithmetic and their unscaled integers.
 
-Arrow keeps the scale of sums and products as Spark does as long as the result has at most 38
-digits; beyond that, and for quotients, the exact result is computed with up to 76 digits and then
-rounded half up to the type of the result, which may not hold it.
+Arrow's scales of sums and products agree with Spark's as long as the result has at most 38 digits.
+Beyond that, and for quotients, the exact result is computed with up to 76 digits and then rounded
+half up to the result type, which it may not fit.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ def _wide(precision: int, scale: int) -> pa.DataType:
     return pa.decimal256(min(precision, _MOST), scale)
 
 
-# Arrow divides wrongly where 32 bits of the quotient are all ones, unless the divisor fits in 32
-# bits itself (seen up to version 26). So it is asked for no other divisions.
+# Arrow divides incorrectly if 32 bits of the quotient are all ones, unless the divisor fits in 32
+# bits (seen up to version 26). So only such divisors are used.
 SAFE_DIGITS = 9
 _SAFE_DIVISOR = 2**32
 
 
 def rounded(values: pa.Array, digits: int) -> pa.Array:
-    """Half up to so many digits after the point, in a type with a digit more before it."""
+    """Rounds half up to `digits` digits after the point, in a type with one more digit before
+    it."""
     assert digits >= -SAFE_DIGITS
     values = shortened(values, max(digits + 1, 0))
     return pc.round(with_room(values), ndigits=digits, round_mode="half_towards_infinity")
 
 
 def shortened(values: pa.Array, scale: int) -> pa.Array:
-    """Cut towards zero to so many digits after the point, or fewer if it has not so many."""
+    """Truncates to at most `scale` digits after the point."""
     while values.type.scale > scale:
         fewer = max(scale, values.type.scale - SAFE_DIGITS)
         values = values.cast(_wide(values.type.precision, fewer), safe=False)
@@ -62,7 +63,8 @@ def shortened(values: pa.Array, scale: int) -> pa.Array:
 
 
 def whole(values: pa.Array, step: int) -> pa.Array:
-    """The next whole number in the direction of the step, 1 or -1, in a type with a digit more."""
+    """The next whole number in the direction of the step, 1 or -1, in a type with one more
+    digit."""
     cut = with_room(shortened(values, 0))
     one = pa.scalar(Decimal(step), decimal_type(1, 0))
     beyond = pc.greater(values, cut) if step > 0 else pc.less(values, cut)
@@ -70,7 +72,7 @@ def whole(values: pa.Array, step: int) -> pa.Array:
 
 
 def divides_safely(values: pa.Array | pa.Scalar) -> bool:
-    """Whether Arrow divides rightly by all of these."""
+    """Whether Arrow divides correctly by all of these."""
     low, high = unscaled(as_array(values, 1))
     large = (high != low >> 63) | (low >= _SAFE_DIVISOR) | (low <= -_SAFE_DIVISOR)
     valid = present(as_array(values, 1))
@@ -78,7 +80,7 @@ def divides_safely(values: pa.Array | pa.Scalar) -> bool:
 
 
 def with_room(values: pa.Array) -> pa.Array:
-    """The same values in a type with a digit more before the point."""
+    """The same values in a type with one more digit before the point."""
     return values.cast(_wide(values.type.precision + 1, values.type.scale))
 
 
@@ -91,7 +93,7 @@ def fit(values: pa.Array, target: pa.DataType) -> Vector:
         values = rounded(values, target.scale)
     more = target.scale - source.scale
     if more > 0 and source.precision + more > MAX_PRECISION:
-        # Arrow multiplies without noticing that 128 bits are too few.
+        # Arrow does not detect overflow of 128 bits in multiplications.
         values = values.cast(pa.decimal256(min(_MOST, source.precision + more), target.scale))
     try:
         return Vector(values.cast(target))
@@ -122,8 +124,8 @@ def _widened(values: pa.Array) -> pa.Array:
 def dividing(a_type: pa.DataType, b_type: pa.DataType, result: pa.DataType) -> _Binary:
     """The kernel of / for decimals.
 
-    Arrow cuts a quotient after s1 + p2 - s2 + 1 digits. One digit more than the result has is
-    enough to round it half up.
+    Arrow truncates a quotient after s1 + p2 - s2 + 1 digits. One digit more than in the result
+    suffices to round it half up.
     """
     more = max(0, result.scale - a_type.scale - b_type.precision + b_type.scale)
     dividend = pa.decimal256(min(_MOST, a_type.precision + more), a_type.scale + more)
@@ -180,7 +182,7 @@ def whole_quotient(a_type: pa.DataType, b_type: pa.DataType) -> _Binary | None:
 
 
 def _common_scale(a: pa.DataType, b: pa.DataType) -> tuple[int, int] | None:
-    """How many digits each gets behind its last one to have the same scale."""
+    """How many zeros to append to each for a common scale."""
     scale = max(a.scale, b.scale)
     more = scale - a.scale, scale - b.scale
     return more if max(a.precision + more[0], b.precision + more[1]) <= 18 else None
@@ -192,7 +194,7 @@ def _integers(values: pa.Array | pa.Scalar, more: int) -> npt.NDArray[np.int64]:
 
 
 def unscaled(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The low and the high words of the integers that the decimals are, times 10^-scale."""
+    """The low and high words of the unscaled integers (decimal × 10^scale)."""
     buffer = values.buffers()[1]
     if buffer is None:
         return np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
@@ -203,7 +205,7 @@ def unscaled(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
 def from_unscaled(
     integers: npt.NDArray[np.int64], type: pa.DataType, bitmap: pa.Buffer | None
 ) -> pa.Array:
-    """The decimals that are these integers times 10^-scale."""
+    """The decimals with these unscaled integers (integer × 10^-scale)."""
     words = np.empty((len(integers), 2), np.int64)
     words[:, 0] = integers
     words[:, 1] = integers >> 63

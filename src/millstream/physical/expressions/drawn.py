@@ -1,4 +1,4 @@
-"""Functions that are not deterministic: a new value for each row."""
+"""Nondeterministic functions: a new value per row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from millstream.model.values import to_arrow
 
 
 class Draws:
-    """Where values are drawn from. Drawn again from the same seed in the same order, they are the
-    same: what was drawn for a row stays, however often its query is run, and wherever in a plan
-    the same call stands."""
+    """A source of random values. The same seed and order give the same values: a row keeps its
+    value however often its query runs, and wherever in a plan the call is."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._seed = secrets.randbits(64) if seed is None else seed
         self._calls: list[Call] = []
 
     def generator(self, call: Call) -> np.random.Generator:
-        """The values of one call; of another one that looks like it they are different."""
+        """The generator of one call; a different call with the same text gets different values."""
         known = [number for number, other in enumerate(self._calls) if other is call]
         if not known:
             known = [len(self._calls)]
@@ -35,7 +34,7 @@ class Draws:
 def drawing(
     function: Function, signature: Signature, random: np.random.Generator
 ) -> Callable[[int], pa.Array]:
-    """What draws the values for so many rows."""
+    """A function that draws the values for a number of rows."""
     if function.name == "rand":
         return lambda length: pa.array(random.random(length))
     if function.name == "uuid":

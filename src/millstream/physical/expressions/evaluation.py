@@ -1,4 +1,5 @@
-"""Expressions over batches: rows that cannot be evaluated go to the errors, not into answers."""
+"""Evaluates expressions over batches. Rows that fail are added to the query's errors, not to its
+answer."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from millstream.physical.operator import Context, plain_rows
 
 
 class Evaluation:
-    """Several expressions over one schema. A column that is asked for as it is stays ungathered."""
+    """Several expressions over one schema. A plain column reference is not gathered."""
 
     def __init__(self, expressions: Sequence[Expression], schema: Schema, context: Context) -> None:
         keys = [field.key for field in schema]
@@ -34,8 +35,8 @@ class Evaluation:
     def over(
         self, columns: Columns, length: int, end: Ints | None = None
     ) -> tuple[Columns, Mask | None]:
-        """The values, and which rows failed: their values mean nothing. Errors are noted, but not
-        of rows that end before time begins."""
+        """The values, and which rows failed; their values are undefined. Errors are recorded,
+        except for rows that end before time begins."""
         if not length:
             return self._nothing, None
         results: list[LazyColumn] = []
@@ -56,7 +57,7 @@ class Evaluation:
         return Columns(results), failed
 
     def kept(self, batch: Batch) -> tuple[Columns, Batch]:
-        """The values, and the batch they belong to: without the rows that failed."""
+        """The values and their batch, both without the rows that failed."""
         values, failed = self.over(batch.columns, len(batch), batch.end)
         if failed is None:
             return values, batch
@@ -65,7 +66,7 @@ class Evaluation:
 
 
 class Condition:
-    """An expression that holds for a row or does not."""
+    """A boolean expression over rows."""
 
     def __init__(self, expression: Expression, schema: Schema, context: Context) -> None:
         self._compiled = compile_expression(expression, schema, context.functions, context.draws)
@@ -74,8 +75,8 @@ class Condition:
     def over(
         self, columns: Columns, length: int, end: Ints | None = None
     ) -> tuple[Mask, Mask | None]:
-        """Where it holds: it is neither FALSE nor NULL nor failed; and which rows failed. Errors
-        are noted as those of an `Evaluation`."""
+        """Where it holds (neither FALSE nor NULL nor failed), and which rows failed. Errors are
+        recorded as in `Evaluation`."""
         if not length:
             return np.empty(0, np.bool_), None
         holds, failed = self._compiled.mask(columns, length)
@@ -96,7 +97,7 @@ class Condition:
 
 
 class _Failures:
-    """The rows of a schema whose evaluation failed, noted in a context."""
+    """Records rows whose evaluation failed in a context."""
 
     def __init__(self, schema: Schema, context: Context) -> None:
         self._types = [field.type for field in schema]

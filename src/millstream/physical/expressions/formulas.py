@@ -1,13 +1,13 @@
-"""Formulas: arithmetic, comparisons, logic, CASE and COALESCE over numbers, times and truth values,
-for batches where nothing can go wrong.
+"""Formulas: arithmetic, comparisons, logic, CASE and COALESCE over numbers, times and booleans, for
+batches where nothing can fail.
 
-A formula is computed by machine code (`programs`) where no integer is so large that something could
-overflow. Else it gives up, and the nodes evaluate the batch with all care (`nodes.Direct`). What
-can fail in other ways, as a division by a column, is no formula.
+Machine code computes a formula (`programs`) if no integer is large enough to overflow. Otherwise it
+gives up, and the nodes evaluate the batch with checks (`nodes.Direct`). Expressions that can fail
+in other ways, such as a division by a column, have no formula.
 
-Each formula has limits, found once: as long as no column holds an integer beyond its limit, no
-result is beyond its type. Where constants alone can lead there, there is no formula; nor is there
-of many parts, since code for them takes long to make.
+Each formula has limits, computed once: as long as no column holds an integer beyond its limit, no
+result exceeds its type. If constants alone could exceed it, there is no formula; nor if there are
+many parts, since compiling them takes long.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from millstream.model.types import (
 from millstream.physical.expressions import operations
 from millstream.physical.expressions.operations import Operation
 
-MOST_PARTS = 64  # of a formula, and of all that are computed together
+MOST_PARTS = 64  # of a formula, and of all formulas computed together
 MOST_OPERANDS = 16  # of AND, OR, IN, CASE and COALESCE
 
 DTYPES: dict[pa.DataType, np.dtype[Any]] = {
@@ -72,8 +72,8 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class FormulaOperation:
-    """An operation on formulas. `size` tells how far from 0 its results can be, if it is
-    known how far the operands are; only that of integers matters."""
+    """An operation on formulas. `size` bounds the magnitude of its results by that of the operands;
+    it matters only for integers."""
 
     operation: Operation
     operands: tuple[Formula, ...]
@@ -97,8 +97,8 @@ def constant_formula(plain: object, type: pa.DataType) -> Formula | None:
 def formula_of(
     name: str, signature: Signature, operands: Sequence[Formula | None]
 ) -> Formula | None:
-    """The formula of a call; None where the function, or an argument, has none, and where it would
-    be of constants alone: every step has a value for each row."""
+    """The formula of a call; None if the function or an argument has none, or if all arguments are
+    constant: every step has a value per row."""
     known = tuple(operand for operand in operands if operand is not None)
     build = _BUILDERS.get(name)
     if build is None or len(known) < len(operands) or _are_constant(known):
@@ -107,7 +107,7 @@ def formula_of(
 
 
 def cast_formula(operand: Formula | None, target: pa.DataType) -> Formula | None:
-    """Of casts that cannot fail."""
+    """The formula of a cast that cannot fail."""
     if operand is None or _are_constant([operand]):
         return None
     if not (is_integral(operand.type) or is_floating(operand.type)):
@@ -122,7 +122,7 @@ def cast_formula(operand: Formula | None, target: pa.DataType) -> Formula | None
 
 
 def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Formula | None:
-    """OR if one TRUE decides, AND if one FALSE does."""
+    """OR if TRUE decides, AND if FALSE does."""
     result, *others = operands
     if len(operands) > MOST_OPERANDS:
         return None
@@ -135,7 +135,7 @@ def connective_formula(operands: Sequence[Formula | None], decisive: bool) -> Fo
 
 
 def coalesce_formula(operands: Sequence[Formula | None]) -> Formula | None:
-    """The first that is not NULL."""
+    """The first value that is not NULL."""
     result, *others = operands
     if len(operands) > MOST_OPERANDS:
         return None
@@ -191,7 +191,7 @@ def _same_size(a: int) -> int:
 def _arithmetic(
     on_integers: Operation, on_floating: Operation, size: Callable[..., int]
 ) -> Builder:
-    """Of operands that are stored as the result is."""
+    """For operands stored like the result."""
 
     def build(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
         stored = DTYPES.get(type)
@@ -205,7 +205,7 @@ def _arithmetic(
 
 
 def _quotient(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
-    """Of floating numbers, by a constant."""
+    """Of floats, by a constant."""
     _, divisor = operands
     if not is_floating(type) or not isinstance(divisor, Number) or divisor.value == 0:
         return None
@@ -229,8 +229,7 @@ def _remainder(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | No
 
 # --- comparisons and logic --------------------------------------------------------------------
 
-# Of integers, floating numbers and truth values; whether the operands change places, and whether it
-# is the contrary.
+# For integers, floats and booleans; whether to swap the operands, and whether to negate the result.
 _EQUAL = operations.equal, operations.equal_floating, operations.equal
 _LESS = operations.less, operations.less_floating, operations.less_truth
 _LESS_EQUAL = operations.less_equal, operations.less_equal_floating, operations.less_equal_truth
@@ -263,7 +262,7 @@ def _negation(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula:
 
 
 def _membership(type: pa.DataType, operands: tuple[Formula, ...]) -> Formula | None:
-    """IN: each is compared."""
+    """IN: compares each item."""
     value, *others = operands
     if isinstance(value, Number):
         return None
@@ -296,7 +295,7 @@ _BUILDERS: dict[str, Builder] = {
 
 
 def parts(*formulas: Formula) -> list[Formula]:
-    """Formulas and all they are made of, each once, operands first."""
+    """Formulas and all their parts, each once, operands first."""
     found: dict[Formula, None] = {}
 
     def visit(part: Formula) -> None:
@@ -314,26 +313,26 @@ def parts(*formulas: Formula) -> list[Formula]:
 
 
 def _largest(type: pa.DataType) -> int:
-    """How far from 0 an integer can be."""
+    """The largest magnitude of an integer of the type."""
     return 1 << (DTYPES[type].itemsize * 8 - 1)
 
 
 def _beyond(type: pa.DataType) -> int:
-    """How far from 0 a result is too far."""
+    """The smallest magnitude that is too large for a result."""
     least = {TIMESTAMP: FIRST_TIMESTAMP, DATE: FIRST_DATE}.get(type)
     return _largest(type) if least is None else -least
 
 
 def is_computable(formula: Formula) -> bool:
-    """Whether there is any batch for which code can be made."""
+    """Whether machine code can compute the formula for any batch."""
     each = parts(formula)
     columns = {part.position: 0 for part in each if isinstance(part, InputColumn)}
     return len(each) <= MOST_PARTS and _fits(formula, columns)
 
 
 def limits_of(formula: Formula) -> dict[int, int] | None:
-    """How far from 0 the integers of the columns may be; no limit where there need not be one. None
-    if constants alone are too large."""
+    """The largest allowed magnitude per integer column; no entry if no limit is needed. None if
+    constants alone are too large."""
     columns = [part for part in parts(formula) if isinstance(part, InputColumn)]
     largest = {c.position: _largest(c.type) for c in columns if DTYPES[c.type].kind == "i"}
     limits = dict(largest)
@@ -348,7 +347,7 @@ def limits_of(formula: Formula) -> dict[int, int] | None:
 
 
 def _fits(formula: Formula, limits: dict[int, int]) -> bool:
-    """Whether no result is beyond its type, if no column is beyond its limit."""
+    """Whether no result exceeds its type if no column exceeds its limit."""
     sizes: dict[Formula, int] = {}
     for part in parts(formula):
         if isinstance(part, InputColumn):

@@ -20,6 +20,6 @@ _KERNELS = {name: build for family in _FAMILIES for name, build in family.KERNEL
 
 
 def kernel_of(name: str, signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """What evaluates the function on whole columns; None where only the reference can."""
+    """The kernel that evaluates the function on whole columns; None if only the reference can."""
     build = nested.field_builder(name) or _KERNELS.get(name)
     return None if build is None else build(signature, arguments)

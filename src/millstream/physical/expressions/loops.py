@@ -1,5 +1,5 @@
-"""One loop over the rows of columns, in LLVM's language: eight rows at a time, as lanes of vectors,
-and what is left over row by row."""
+"""A loop over the rows of columns in LLVM IR: eight rows at a time as lanes of vectors, and the
+remaining rows one by one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from llvmlite import ir
 from millstream.physical.expressions.machine_code import WORD, MachineCode
 from millstream.physical.expressions.operations import Lanes, Operation, beyond, bits, holding
 
-LANES = 8  # as many as a byte has bits
-KEPT = 1_000  # loops whose code is kept for the next who need it
+LANES = 8  # one per bit of a byte
+KEPT = 1_000  # loops whose code is cached
 
-# For each byte the numbers of the bits that are set in it, and zeros after them.
+# For each byte the positions of its set bits, followed by zeros.
 SET_BITS = pa.py_buffer(
     b"".join(
         bytes(bit for bit in range(LANES) if byte >> bit & 1).ljust(LANES, b"\0")
@@ -40,37 +40,36 @@ _TYPES: dict[str, ir.Type] = {
 class Gives(Enum):
     """What a loop writes."""
 
-    VALUES = "values"  # of all results, as Arrow has them
-    MASK = "mask"  # a byte a row: whether the only result, a condition, holds
+    VALUES = "values"  # all results, in Arrow's format
+    MASK = "mask"  # a byte per row: whether the only result, a condition, holds
     ROWS = "rows"  # the numbers of the rows for which it holds
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What is computed, but for the values of constants: so that one code serves all queries that
-    differ in those. Values have places: columns first, then constants, then steps."""
+    """The computation without the values of its constants, so that queries that differ only in
+    those share code. Values have places: columns first, then constants, then steps."""
 
     columns: tuple[str, ...]  # NumPy's names of their types
     constants: tuple[str, ...]
     steps: tuple[tuple[Operation, tuple[int, ...]], ...]  # with the places of the operands
-    limits: tuple[tuple[int, int], ...]  # places of columns, and of constants they must not exceed
+    limits: tuple[tuple[int, int], ...]  # places of columns, and of their maxima
     results: tuple[int, ...]
     gives: Gives
-    nullable: bool = False  # whether columns may have NULLs, and values that are results
+    nullable: bool = False  # whether columns and results may have NULLs
 
 
 @lru_cache(KEPT)
 def compiled(loop: Loop) -> MachineCode:
-    """A function of words: the number of rows; the constants, each at the beginning of its word;
-    where each column is in memory; where each says what is valid, if there may be NULLs; where to
-    write each result; and where what is valid of it, if it can have NULLs. Where it gives rows,
-    there is room for `LANES` more than there are, and the last word is where `SET_BITS` are.
+    """A function of words: the number of rows; the constants, each at the start of its word; the
+    address of each column; the address of its validity bitmap, if there may be NULLs; the address
+    of each result; and that of its validity bitmap, if it can have NULLs. If the loop writes rows,
+    there is room for `LANES` extra ones, and the last word is the address of `SET_BITS`.
 
-    Where something is, is an address. Of bits that are read it is the number of the first one in
-    all of memory, since they may begin within a byte.
+    The address of a bitmap to read is a bit address, since it may begin within a byte.
 
-    It gives how many rows were selected, or -1 if some integer is beyond its limit: then the
-    results mean nothing."""
+    Returns the number of selected rows, or -1 if an integer exceeds its limit: then the results are
+    undefined."""
     return MachineCode(_written(loop), _NAME)
 
 
@@ -87,7 +86,7 @@ def _written(loop: Loop) -> ir.Module:
     return builder.module
 
 
-# From the first row of a turn and what the turns so far came to.
+# Takes the first row of an iteration and the values accumulated so far.
 Body: TypeAlias = Callable[[ir.Value, list[ir.Value]], list[ir.Value]]
 
 
@@ -99,7 +98,7 @@ def _repeat(
     start: list[ir.Value],
     body: Body,
 ) -> list[ir.Value]:
-    """Turns from the first row on; gives what they came to."""
+    """Emits a loop from the first row on; returns the accumulated values."""
     before = builder.block
     head, inside, after = (builder.append_basic_block() for _ in range(3))
     builder.branch(head)
@@ -117,7 +116,7 @@ def _repeat(
 
 
 class _Turn:
-    """What is done with as many rows as there are lanes."""
+    """One iteration, over one row per lane."""
 
     def __init__(self, builder: ir.IRBuilder, loop: Loop, words: ir.Value, lanes: int) -> None:
         self._builder = builder
@@ -137,12 +136,11 @@ class _Turn:
         self._outputs = [self.word(first + inputs + i) for i in range(outputs)]
 
     def word(self, place: int, type: ir.Type = WORD) -> ir.Value:
-        """The value at the beginning of one of the words that the function was given."""
+        """The value at the start of one of the function's words."""
         return self._builder.load(self._pointer(self._words, WORD(8 * place), type))
 
     def emit(self, row: ir.Value, so_far: list[ir.Value]) -> list[ir.Value]:
-        """Gives a word that is not 0 if some integer was too large, and how many rows were
-        selected."""
+        """Returns a nonzero word if some integer was too large, and the number of selected rows."""
         builder, loop, (strays, selected) = self._builder, self._loop, so_far
         values = [*self._columns(row), *self._constants]
         for column, limit in loop.limits:
@@ -180,8 +178,8 @@ class _Turn:
                 self._store_bits(valid, self._outputs[len(results) + i], row)
 
     def _select(self, holds: ir.Value, row: ir.Value, selected: ir.Value) -> ir.Value:
-        """Without a branch, since no processor can guess which rows are selected. What is written
-        beyond them is written over."""
+        """Branchless, since the selection is unpredictable. Entries written beyond the selected
+        ones are overwritten."""
         builder, held = self._builder, bits(self._builder, holds)
         entry = builder.mul(held, WORD(LANES))
         listed = self._pointer(self._outputs[1], entry, self._vector(_BYTE))
@@ -201,7 +199,7 @@ class _Turn:
         self._builder.store(values, self._pointer(address, distance, values.type), align=1)
 
     def _bits(self, first: ir.Value, row: ir.Value) -> ir.Value:
-        """Bits of memory from a row's on: eight of them can lie in two bytes."""
+        """The bits from a row's on: eight of them can span two bytes."""
         builder = self._builder
         begin = builder.add(first, row)
         last = builder.add(begin, WORD(self._lanes - 1))
@@ -217,7 +215,7 @@ class _Turn:
         return builder.bitcast(found, self._vector(_BIT))
 
     def _store_bits(self, truths: ir.Value, address: ir.Value, row: ir.Value) -> None:
-        """To whole bytes, the first of them at the address; the last is written bit by bit."""
+        """Writes whole bytes from the address on; the last byte bit by bit."""
         builder = self._builder
         place = self._pointer(address, builder.lshr(row, WORD(3)), _BYTE)
         byte = builder.trunc(bits(builder, truths), _BYTE)

@@ -1,8 +1,8 @@
-"""Machine code, made of LLVM's language while a query runs.
+"""Machine code, compiled from LLVM IR while a query runs.
 
-Kernels that are the same for all queries are Numba's, which keeps them on disk. What differs from
-query to query must be there within milliseconds: LLVM, which comes with Numba, takes a few for
-what is written in its own language with vectors already, so that nothing is left to optimize.
+Kernels shared by all queries use Numba, which caches them on disk. Code that differs per query must
+be ready within milliseconds: LLVM, which comes with Numba, takes a few for vectorized IR that needs
+no further optimization.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORD = ir.IntType(64)
 
 _numbers = count()
 
-# A process that is forked while another thread makes code would find LLVM locked for ever.
+# A process forked while another thread compiles would find LLVM locked forever.
 _making = Lock()
 os.register_at_fork(
     before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release
@@ -30,8 +30,8 @@ os.register_at_fork(
 
 
 class MachineCode:
-    """A function of words: it is given their address in memory, and its value is a word. The code
-    is freed with this object."""
+    """A function that takes the address of an array of words and returns a word. The code is freed
+    with this object."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
         with _making:
@@ -44,7 +44,7 @@ class MachineCode:
 
 
 def _made(module: ir.Module, name: str) -> tuple[Any, int]:
-    """What holds the memory of the code, and where the function is."""
+    """The owner of the code's memory, and the function's address."""
     module.triple = binding.get_process_triple()
     library = binding.JITLibraryBuilder().add_ir(str(module)).export_symbol(name)
     memory = library.link(_compiler(), f"{name} {next(_numbers)}")
@@ -53,7 +53,7 @@ def _made(module: ir.Module, name: str) -> tuple[Any, int]:
 
 @cache
 def _compiler() -> Any:
-    """One for all: another takes almost a megabyte."""
+    """Shared, since each compiler takes almost a megabyte."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine(
@@ -63,7 +63,7 @@ def _compiler() -> Any:
 
 
 def _features() -> str:
-    """What this processor can do; nothing beyond its kind where that cannot be found out."""
+    """The features of this processor; empty if they cannot be detected."""
     try:
         return str(binding.get_host_cpu_features().flatten())
     except RuntimeError:

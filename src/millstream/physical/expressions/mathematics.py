@@ -31,7 +31,7 @@ from millstream.physical.expressions.vector import (
 
 
 def _arrow(name: str) -> Builder:
-    """Arrow's function of that name; the reference where this version has none."""
+    """Arrow's function of that name; the reference if this version has none."""
 
     def build(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
         if not hasattr(pc, name):
@@ -65,7 +65,7 @@ def _log(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _power(signature: Signature, arguments: Sequence[Node]) -> Kernel:
-    """Where C has 1, Java has NaN: 1 to the power of NaN, ±1 to the power of ±∞."""
+    """Java returns NaN where C returns 1: 1 to the power of NaN, ±1 to the power of ±∞."""
 
     def kernel(base: pa.Array, exponent: pa.Array) -> Vector:
         unit = pc.equal(pc.abs(base), 1.0)
@@ -97,7 +97,7 @@ def _sign(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _whole(cut: Callable[[Any], Any], step: int) -> Builder:
-    """CEIL and FLOOR: of NaN it is 0, and what is no BIGINT fails."""
+    """CEIL and FLOOR: NaN gives 0, and a result that is not a BIGINT fails."""
 
     def of_doubles(values: pa.Array) -> Vector:
         whole = cut(numbers(values))
@@ -160,7 +160,7 @@ def _round_integers(digits: int, result: pa.DataType) -> Kernel | None:
 
 
 def _round_floating(signature: Signature, arguments: Sequence[Node], digits: int) -> Kernel | None:
-    """Doubles of 15 digits and more are for the reference, unless they have no fraction."""
+    """The reference rounds doubles of 15 digits and more, unless they have no fraction."""
     type = signature.result
     if abs(digits) > rounding.MOST_DIGITS:
         return None

@@ -31,7 +31,7 @@ def _size(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _bounds(arrays: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each array begins and ends among the elements; a NULL is empty."""
+    """The bounds of each array among the elements; a NULL is empty."""
     offsets = arrays.offsets.to_numpy().astype(np.int64)
     begin, end = offsets[:-1], offsets[1:]
     valid = present(arrays)
@@ -39,8 +39,8 @@ def _bounds(arrays: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 
 
 def _access(*, from_one: bool, attempt: bool = False) -> Builder:
-    """The element at an index from 0, or at a position from 1 or from the end; an attempt is NULL
-    outside of the array, but for position 0."""
+    """The element at an index from 0, or at a position from 1 or from the end. An attempt returns
+    NULL outside of the array, except for position 0."""
 
     def kernel(arrays: pa.Array, index: pa.Array) -> Vector:
         begin, end = _bounds(arrays)
@@ -86,7 +86,7 @@ def _array_contains(signature: Signature, arguments: Sequence[Node]) -> Kernel |
 
 
 def _any(mask: Mask, owner: Any, length: int) -> Mask:
-    """The owners of a row of the mask."""
+    """The owners of at least one row of the mask."""
     result = np.zeros(length, np.bool_)
     result[owner[mask]] = True
     return result
@@ -117,7 +117,7 @@ def _field(name: str) -> Builder:
 
 
 def reverse_arrays(values: pa.Array) -> Vector:
-    """Each array from its end."""
+    """Reverses each array."""
     begin, end = _bounds(values)
     sizes = end - begin
     owner = np.repeat(np.arange(len(values)), sizes)
@@ -133,7 +133,7 @@ def reverse_arrays(values: pa.Array) -> Vector:
 
 
 def field_builder(name: str) -> Builder | None:
-    """The access to the field of a struct, for names that begin with a point."""
+    """The access to the field of a struct, for names that begin with a dot."""
     return _field(name[1:]) if name.startswith(".") and len(name) > 1 else None
 
 

@@ -1,9 +1,8 @@
-"""The parts of a compiled expression: each gives the values of a batch of rows.
+"""The nodes of a compiled expression: each computes the values for a batch of rows.
 
-A node that is `guarded` is evaluated only for the rows that need it where it stands in a branch
-of AND, OR, CASE or COALESCE: because it calls the user's code, or is slow. Others are evaluated for
-all rows, which is faster than to pick some of them, and failures where the branch was not taken
-are forgotten (`d <> 0 AND n / d > 2`).
+In a branch of AND, OR, CASE or COALESCE, a `guarded` node is evaluated only for the rows that need
+it, because it calls user code or is slow. Other nodes are evaluated for all rows, which is faster
+than selecting some, and failures in branches not taken are discarded (`d <> 0 AND n / d > 2`).
 """
 
 from __future__ import annotations
@@ -31,29 +30,29 @@ from millstream.physical.expressions.vector import (
     present,
 )
 
-# From the values of the arguments: an array, or a scalar exactly where an argument is constant.
+# Takes the values of the arguments: an array each, or a scalar if and only if it is constant.
 Kernel: TypeAlias = Callable[..., Vector]
 
 
 class Frame:
-    """A batch of rows: its columns, taken only as they are asked for, and its length."""
+    """A batch of rows: its columns, gathered on demand, and its length."""
 
     __slots__ = ("columns", "known", "length", "rows_of")
 
     def __init__(self, columns: Sequence[pa.Array], length: int) -> None:
         self.columns = columns
         self.length = length
-        self.known: dict[SharedNode, Vector] = {}  # what was evaluated for these rows
-        self.rows_of: tuple[Frame, npt.NDArray[np.int64]] | None = None  # where they were taken
+        self.known: dict[SharedNode, Vector] = {}  # results for these rows
+        self.rows_of: tuple[Frame, npt.NDArray[np.int64]] | None = None  # their origin
 
     def rows(self, indices: npt.NDArray[np.int64]) -> Frame:
-        """Some of the rows, by their numbers."""
+        """The rows with these numbers."""
         frame = Frame(_Taken(self.columns, pa.array(indices)), len(indices))
         frame.rows_of = self, indices
         return frame
 
     def evaluated(self, node: SharedNode) -> Vector | None:
-        """What the node gave for these rows, or for a batch that they were taken from."""
+        """The node's result for these rows, or for a batch they were taken from, if known."""
         vector = self.known.get(node)
         if vector is None and self.rows_of is not None:
             frame, indices = self.rows_of
@@ -65,7 +64,7 @@ class Frame:
 
 
 class _Taken(Sequence[pa.Array]):
-    """Columns cut to some of their rows when they are first used."""
+    """Columns whose rows are selected on first use."""
 
     def __init__(self, columns: Sequence[pa.Array], indices: pa.Array) -> None:
         self._columns = columns
@@ -85,16 +84,16 @@ class Node(ABC):
     """A part of an expression."""
 
     type: pa.DataType
-    inputs: frozenset[int] = frozenset()  # positions of the columns that it reads
+    inputs: frozenset[int] = frozenset()  # positions of the columns it reads
     guarded: bool = False
-    formula: Formula | None = None  # how it is computed where nothing can go wrong
+    formula: Formula | None = None  # computes it where nothing can fail
 
     @abstractmethod
     def run(self, frame: Frame) -> Vector:
         """Its values for all rows of the frame."""
 
     def rows(self, frame: Frame) -> Vector:
-        """Its values as an array in any case; `failed` only where some row did."""
+        """Its values, always as an array; `failed` is None if no row failed."""
         vector = self.run(frame)
         if vector.failed is not None and not vector.failed.any():
             return Vector(vector.values)
@@ -152,7 +151,7 @@ class Failing(Node):
 
 
 class Drawn(Node):
-    """A function that gives another value for each row, whatever the row."""
+    """A function with a new value per row, independent of the row."""
 
     def __init__(self, draw: Callable[[int], pa.Array], type: pa.DataType) -> None:
         self._draw = draw
@@ -163,8 +162,8 @@ class Drawn(Node):
 
 
 def _failed(vectors: Sequence[Vector], order: Sequence[int]) -> Mask | None:
-    """The rows in which an argument failed that was looked at: in their order, none after one that
-    is NULL; without an order, all are looked at."""
+    """The rows in which an evaluated argument failed. With an order, arguments after a NULL are not
+    evaluated; without one, all are."""
     failed: Mask | None = None
     if not any(vector.failed is not None for vector in vectors):
         return None
@@ -183,8 +182,8 @@ def _failed(vectors: Sequence[Vector], order: Sequence[int]) -> Mask | None:
 class Applied(Node):
     """A function of arguments that are all evaluated first.
 
-    `strict` says that a NULL argument makes the result NULL, `order` which failures then count.
-    Where the kernel finds that Arrow cannot compute a batch, `exact` does, by the reference.
+    `strict`: a NULL argument makes the result NULL; `order` says which failures then count. If
+    Arrow cannot compute a batch, `exact` does, by the reference.
     """
 
     def __init__(
@@ -222,7 +221,7 @@ class Applied(Node):
 
 
 class Direct(Node):
-    """A node that has a formula: computed by it, or where that gives up as any other."""
+    """A node with a formula: computed by it, or like any other node where the formula gives up."""
 
     def __init__(self, node: Node, formula: Formula) -> None:
         self.type = node.type
@@ -245,8 +244,8 @@ class Direct(Node):
 
 
 class AlwaysNull(Node):
-    """A strict function with an argument that is NULL in every row: those that are looked at before
-    it may still fail."""
+    """A strict function with an argument that is NULL in every row; arguments before it may still
+    fail."""
 
     def __init__(
         self, arguments: Sequence[Node], type: pa.DataType, order: Sequence[int] = ()

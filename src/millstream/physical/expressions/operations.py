@@ -1,6 +1,6 @@
-"""What formulas do, as LLVM's instructions: each takes the values of some rows, and gives such.
+"""The operations of formulas as LLVM instructions, over the values of several rows.
 
-Truth values are single bits. NaN stands above all numbers and equals itself.
+Booleans are single bits. NaN is greater than all numbers and equals itself.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Any, TypeAlias
 
 from llvmlite import ir
 
-_SMALL = 1 << 50  # what is below it has an exact remainder in doubles
+_SMALL = 1 << 50  # smaller integers have an exact remainder in doubles
 _MIDDLE = float(3 << 51)  # of the doubles that are 1 apart: all from 2**52 to 2**53
 _MIDDLE_BITS = 0x4338000000000000
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The values of some rows, a lane each, and in which lanes there is one: in all if that is not
-    said. Where a value is NULL, anything stands in its lane."""
+    """The values of several rows, one per lane, and which lanes are valid; None: all. The lane of a
+    NULL is undefined."""
 
     values: ir.Value
     valid: ir.Value | None = None
 
 
-Operation: TypeAlias = Callable[..., Lanes]  # of a builder and its operands
+Operation: TypeAlias = Callable[..., Lanes]  # takes a builder and operands
 
 
 def strict(compute: Callable[..., ir.Value]) -> Operation:
-    """The operation on values alone: NULL where an operand is."""
+    """An operation on values only: NULL where an operand is NULL."""
 
     def operation(builder: ir.IRBuilder, *operands: Lanes) -> Lanes:
         values = compute(builder, *(operand.values for operand in operands))
@@ -52,13 +52,13 @@ def holding(builder: ir.IRBuilder, x: Lanes) -> ir.Value:
 
 
 def bits(builder: ir.IRBuilder, truths: ir.Value) -> ir.Value:
-    """Truth values as one integer, the first of them its lowest bit."""
+    """Booleans as one integer, the first in the lowest bit."""
     packed = builder.bitcast(truths, ir.IntType(truths.type.count))
     return builder.zext(packed, ir.IntType(64))
 
 
 def beyond(builder: ir.IRBuilder, x: Lanes, limit: Lanes) -> ir.Value:
-    """Where an integer is further from 0 than the limit."""
+    """Where the magnitude of an integer exceeds the limit."""
     outside = _outside(builder, x.values, limit.values)
     return outside if x.valid is None else builder.and_(outside, x.valid)
 
@@ -69,7 +69,7 @@ def _outside(builder: ir.IRBuilder, x: ir.Value, limit: ir.Value) -> ir.Value:
 
 
 def _like(x: ir.Value, type: ir.Type) -> ir.VectorType:
-    """As many lanes as another vector has."""
+    """A vector type with as many lanes as `x`."""
     return ir.VectorType(type, x.type.count)
 
 
@@ -100,7 +100,7 @@ def absolute(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 @strict
 def absolute_floating(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """Without its sign, which is its first bit."""
+    """Clears the sign bit."""
     width = 32 if isinstance(x.type.element, ir.FloatType) else 64
     words = _like(x, ir.IntType(width))
     kept = builder.and_(builder.bitcast(x, words), _constant(words, (1 << (width - 1)) - 1))
@@ -128,8 +128,8 @@ to_double = strict(_double)
 def remainder(
     builder: ir.IRBuilder, x: ir.Value, divisor: ir.Value, size: ir.Value, inverse: ir.Value
 ) -> ir.Value:
-    """By a positive constant, with the sign of the dividend. The divisor comes as an integer and as
-    a double, and with its inverse, which is rounded up."""
+    """By a positive constant, with the sign of the dividend. The divisor is given as an integer, as
+    a double, and as its inverse rounded up."""
     if x.type.element.width == 32:
         return _small_remainder(builder, x, size, inverse)
     large = bits(builder, _outside(builder, x, _constant(x.type, _SMALL - 1)))
@@ -149,9 +149,9 @@ def remainder(
 def _small_remainder(
     builder: ir.IRBuilder, x: ir.Value, size: ir.Value, inverse: ir.Value
 ) -> ir.Value:
-    """Small numbers are multiplied by the divisor's inverse, which is several times faster than to
-    divide them. Quotients of multiples are not too small, as the inverse is not; and those of the
-    numbers before them, which lack 1 / divisor, are too large by less than that."""
+    """Multiplies small numbers by the divisor's inverse, which is several times faster than
+    division. Quotients of multiples are not too small, since the inverse is rounded up; and the
+    quotients just below a multiple, short by 1 / divisor, are too large by less than that."""
     wide = x.type.element.width == 64
     value = _small_double(builder, x) if wide else _double(builder, x)
     whole = _truncated(builder, builder.fmul(value, inverse))
@@ -160,8 +160,8 @@ def _small_remainder(
 
 
 def _small_double(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """Of a small integer. Few processors convert vectors of such; but the bits of doubles that are
-    1 apart are too, as integers."""
+    """Converts small integers to doubles. Few processors convert vectors of them; but doubles
+    between 2**52 and 2**53 are 1 apart, as are their bits as integers."""
     type = _like(x, ir.DoubleType())
     bits = builder.add(x, _constant(x.type, _MIDDLE_BITS))
     return builder.fsub(builder.bitcast(bits, type), _constant(type, _MIDDLE))
@@ -212,7 +212,7 @@ def _is_nan(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return builder.fcmp_unordered("uno", x, x)
 
 
-# --- logic, and what is not NULL where an operand is ------------------------------------------
+# --- logic, and operations that accept NULL ---------------------------------------------------
 
 negation = strict(ir.IRBuilder.not_)
 

@@ -1,7 +1,7 @@
 """LIKE and RLIKE with a constant pattern.
 
-A LIKE is a comparison, a search, or a regular expression of Arrow's (which are RE2's). An RLIKE is
-one of RE2's in any case.
+A LIKE becomes a comparison, a search, or a regular expression of Arrow (RE2). An RLIKE is always an
+RE2 expression.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ANY, _ONE = object(), object()  # % and _
 
 
 def like_kernel(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """A pattern that escapes nothing is an error of every row: for the reference."""
+    """A pattern with a dangling escape fails for every row; the reference reports it."""
     text, *rest = arguments
     constants = [node.plain for node in rest if isinstance(node, Constant)]
     if isinstance(text, Constant) or len(constants) < len(rest):
@@ -37,7 +37,7 @@ def like_kernel(signature: Signature, arguments: Sequence[Node]) -> Kernel | Non
 
 
 def _pieces(pattern: str, escape: str) -> list[Any] | None:
-    """Texts and wildcards in turn; None where the escape escapes nothing."""
+    """Literals and wildcards; None if an escape is dangling."""
     pieces: list[Any] = []
     characters = iter(pattern)
     for character in characters:
@@ -87,7 +87,7 @@ def rlike_kernel(signature: Signature, arguments: Sequence[Node]) -> Kernel | No
     assert isinstance(node.plain, str)
     try:
         pattern = translate(node.plain)
-    except EvaluationError:  # of every row: for the reference
+    except EvaluationError:  # fails for every row: left to the reference
         return None
 
     def kernel(values: pa.Array, _: pa.Scalar) -> Vector:

@@ -1,7 +1,7 @@
-"""Programs: formulas that are computed over the memory of columns.
+"""Programs: formulas computed over the memory of columns.
 
-To make machine code takes some milliseconds. A program makes it when it has seen enough to be worth
-them, and gives up before: the nodes then evaluate the batch.
+Compiling machine code takes some milliseconds. A program compiles once it has seen enough rows to
+be worth it. Before that it gives up, and the nodes evaluate the batch.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from millstream.physical.expressions.vector import Mask
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 
-WORTH = 10_000  # rows for which machine code is made
-A_BATCH = 500  # rows take the nodes as long as a batch of no rows
+WORTH = 10_000  # rows seen before machine code is compiled
+A_BATCH = 500  # the cost of an empty batch for the nodes, in rows
 
-_ALIGNMENT = 64  # bytes, as Arrow has it
+_ALIGNMENT = 64  # bytes, as in Arrow
 
 
 class Program:
-    """Formulas over one batch, computed together: all of them, or none."""
+    """Formulas over one batch, computed together: all or none."""
 
     def __init__(self, formulas: Sequence[Formula]) -> None:
         self._formulas = formulas
@@ -46,9 +46,9 @@ class Program:
         self._widths = tuple(type.bit_width for type in self._types)
 
     def values(self, columns: Sequence[pa.Array], length: int) -> list[pa.Array] | None:
-        """The values of each formula; None where it gives up. They share their memory, which is
-        Arrow's: its pool keeps pages that were in use. NumPy's arrays of this size are new to the
-        system each time, which can take longer than to compute them."""
+        """The values of each formula; None if it gives up. They share one allocation from Arrow's
+        pool, which reuses pages. The system maps NumPy arrays of this size afresh each time, which
+        can take longer than the computation."""
         inputs = self._values.inputs(columns, length)
         if inputs is None:
             return None
@@ -72,7 +72,7 @@ class Program:
         ]
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> Mask | None:
-        """Where the only formula, a condition, holds; None as above."""
+        """Where the only formula, a condition, holds; None if it gives up."""
         inputs = self._mask.inputs(columns, length)
         if inputs is None:
             return None
@@ -90,8 +90,7 @@ class Program:
 
 @lru_cache(64)
 def _layout(widths: Sequence[int], rows: int) -> tuple[list[int], list[int], int]:
-    """Where results of so many bits a row begin in their memory, how long they are, and where it
-    ends."""
+    """The offsets and lengths of results with these bits per row, and the total size."""
     places, sizes, end = [], [(rows * width + 7) // 8 for width in widths], 0
     for size in sizes:
         places.append(end)
@@ -100,14 +99,14 @@ def _layout(widths: Sequence[int], rows: int) -> tuple[list[int], list[int], int
 
 
 class Selection:
-    """The rows for which a condition holds; for one thread at a time."""
+    """The rows for which a condition holds. Not thread-safe."""
 
     def __init__(self, condition: Formula) -> None:
         self._machine = _Machine([condition], Gives.ROWS)
         self._room = pa.allocate_buffer(0)  # for the numbers of all rows of a batch
 
     def rows(self, columns: Sequence[pa.Array], length: int) -> Rows | None:
-        """Their numbers; None as above."""
+        """The row numbers; None if it gives up."""
         inputs = self._machine.inputs(columns, length)
         if inputs is None:
             return None
@@ -121,22 +120,22 @@ class Selection:
 
 
 class _Inputs(NamedTuple):
-    """What machine code reads of a batch."""
+    """The inputs of machine code for a batch."""
 
     code: MachineCode
     words: list[int]
     nullable: bool
-    held: list[pa.Array]  # whose memory is read
+    held: list[pa.Array]  # keeps the memory alive
 
     def run(self, results: list[int]) -> int:
-        """Write the results to these addresses; gives how many rows were selected, or -1 where
-        large integers ask for more care."""
+        """Write the results to these addresses; returns the number of selected rows, or -1 if an
+        integer exceeds its limit."""
         return self.code.call(self.words + results)
 
 
 class _Machine:
-    """A loop over columns, with its constants; one code for columns without NULLs, and one for
-    those with some."""
+    """A loop over columns with its constants; compiled separately for columns with and without
+    NULLs."""
 
     def __init__(self, formulas: Sequence[Formula], gives: Gives) -> None:
         self._loop, self._constants = _loop(formulas, gives)
@@ -160,7 +159,7 @@ class _Machine:
             arrays.append(array)
             nullable = nullable or array.null_count > 0
             memory, offset = array.buffers()[1], array.offset
-            if memory is None:  # of NULLs alone
+            if memory is None:  # only NULLs
                 return None
             if width:
                 assert memory.size >= (offset + length) * width
@@ -177,7 +176,8 @@ class _Machine:
 
 
 def _validity(arrays: list[pa.Array], length: int) -> list[int]:
-    """Where each array says what is valid; memory that is read for those that do not is added."""
+    """The address of each array's validity bitmap; adds an all-valid bitmap for arrays without
+    one."""
     everywhere = _everywhere(length)
     words = []
     for array in arrays:
@@ -194,7 +194,7 @@ _valid = pa.allocate_buffer(0)
 
 
 def _everywhere(length: int) -> pa.Buffer:
-    """Bits that say that all of so many rows are valid."""
+    """A bitmap with all rows valid."""
     global _valid
     if _valid.size * 8 < length:
         _valid = pa.py_buffer(np.full(length // 4 + 1, 255, np.uint8))
@@ -205,7 +205,7 @@ def _everywhere(length: int) -> pa.Buffer:
 
 
 def _loop(formulas: Sequence[Formula], gives: Gives) -> tuple[Loop, list[int]]:
-    """The loop that computes formulas, and its constants: words that begin with them."""
+    """The loop that computes formulas, and its constants as words."""
     each, columns = parts(*formulas), _columns(formulas)
     numbers = [part for part in each if isinstance(part, Number)]
     limits = _common_limits(formulas)
@@ -237,18 +237,18 @@ def _columns(formulas: Sequence[Formula]) -> dict[int, pa.DataType]:
 
 
 def _common_limits(formulas: Sequence[Formula]) -> dict[int, int]:
-    """Those that are within the limits of every formula."""
+    """The strictest limit of each column over all formulas."""
     common: dict[int, int] = {}
     for formula in formulas:
         limits = limits_of(formula)
-        assert limits is not None, "what has no limits is no formula"
+        assert limits is not None, "every formula has limits"
         for position, limit in limits.items():
             common[position] = min(limit, common.get(position, limit))
     return common
 
 
 def _number(number: Number) -> tuple[str, int]:
-    """A constant's type, and a word that begins with its bits."""
+    """A constant's type, and a word that starts with its bits."""
     stored = DTYPES[number.type]
     word = np.zeros(8 // stored.itemsize, stored)
     word[0] = number.value

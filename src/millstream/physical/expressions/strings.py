@@ -1,8 +1,8 @@
 """Functions of strings.
 
-Arrow changes case by tables of single characters, where `ß` has no capital; so UPPER and LOWER are
-Arrow's only for ASCII. Arrow finds bytes, we count characters; so is POSITION. Other functions are
-Arrow's where the arguments behind the text are constants, as they mostly are.
+Arrow maps the case of single characters, where `ß` has no capital, so it computes UPPER and LOWER
+only for ASCII. POSITION too: Arrow counts bytes, SQL counts characters. Arrow computes other
+functions if the arguments after the text are constant, as they mostly are.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _empty(values: Any) -> Any:
 
 
 def is_ascii(values: pa.Array) -> bool:
-    """Whether there is no other character; NO may be wrong."""
+    """Whether all characters are ASCII; False may be wrong."""
     text = text_bytes(values)
     return not len(text) or bool(text.min() >= 0)
 
@@ -115,7 +115,7 @@ def _substring(signature: Signature, arguments: Sequence[Node]) -> Kernel | None
 
 
 def _bounds(position: int, length: int | None) -> tuple[int, int | None]:
-    """As Python's slices have them: a negative one counts from the end."""
+    """As in Python slices: a negative bound counts from the end."""
     start = position - 1 if position > 0 else position
     if length is None:
         return start, None
@@ -134,7 +134,7 @@ def _right(count: int) -> Callable[[Any], Any]:
 
 
 def _trim(strip: Callable[..., Any]) -> Builder:
-    """The characters to take off come first, if they come at all."""
+    """The characters to trim come first, if given."""
 
     def build(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
         *characters, text = arguments
@@ -183,7 +183,7 @@ def _replace(search: str, replacement: str = "") -> Callable[[Any], Any]:
 
 
 def _padded(pad: Callable[..., Any]) -> Callable[..., Callable[[Any], Any] | None]:
-    """To a length, cut where it is longer; by one character, or the reference does it."""
+    """Pads or truncates to a length; the reference handles padding of several characters."""
 
     def make(length: int, padding: str = " ") -> Callable[[Any], Any] | None:
         if length <= 0:
@@ -211,7 +211,8 @@ def _concat(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _concat_ws(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """NULLs are left out; each text gets its separator in front, and the first one is taken off."""
+    """NULLs are skipped; each text is prefixed with the separator, and the first separator is
+    removed."""
     separator, *parts = arguments
     if not isinstance(separator, Constant) or any(is_array(part.type) for part in parts):
         return None
@@ -246,7 +247,7 @@ def _length(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _instr_from(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """From the start, it is the position with its arguments the other way round."""
+    """From the start, it is POSITION with swapped arguments."""
     if len(arguments) != 2:
         return None
     turned = Signature(signature.arguments[::-1], signature.result)

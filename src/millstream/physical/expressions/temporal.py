@@ -145,7 +145,7 @@ def _extract_second(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _to_months(count: int) -> Callable[[Any], Any]:
-    """The first instant of the group of so many months."""
+    """The first instant of a group of `count` months."""
 
     def truncate(micros: Any) -> Any:
         months = _months(micros // MICROS_PER_DAY)
@@ -247,7 +247,7 @@ def _to_date(signature: Signature, arguments: Sequence[Node]) -> Kernel:
 
 
 def _timestamp_seconds(signature: Signature, arguments: Sequence[Node]) -> Kernel | None:
-    """As CAST, but NULL for what is not finite."""
+    """As CAST, but NULL for values that are not finite."""
     type = signature.arguments[0]
     convert = cast_kernel(type, TIMESTAMP)
     if convert is None or is_integral(type):
@@ -261,7 +261,7 @@ def _timestamp_seconds(signature: Signature, arguments: Sequence[Node]) -> Kerne
 
 
 def _timestamp_of(micros: int) -> Builder:
-    """A count of units of so many microseconds as a timestamp."""
+    """A count of units of `micros` microseconds as a timestamp."""
     kernel = scaled_to_timestamp(micros)
     return lambda signature, arguments: kernel
 

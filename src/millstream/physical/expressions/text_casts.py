@@ -36,7 +36,7 @@ from millstream.physical.expressions.vector import Vector, mask_of, numbers, tex
 _YEAR = r"(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"  # there is no year 0
 _DAY = rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}"
 
-# Texts that Arrow reads as we do.
+# Strings that Arrow and the reference read alike.
 _USUAL = {
     INT: r"\A-?[0-9]{1,9}\z",
     BIGINT: r"\A-?[0-9]{1,18}\z",
@@ -45,7 +45,7 @@ _USUAL = {
     TIMESTAMP: rf"\A{_DAY}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]{{1,6}})?\z",
 }
 
-# What Arrow reads and we do not has one of these characters: 0xFF, nan(1).
+# Strings that only Arrow accepts have one of these characters: 0xFF, nan(1).
 _STRANGE = {INT: b"xX", BIGINT: b"xX", DOUBLE: b"(", REAL: b"("}
 
 
@@ -112,7 +112,7 @@ def _decimal_from_text(target: pa.DataType) -> Kernel:
 def to_text(source: pa.DataType) -> Kernel | None:
     if is_integral(source) or source in (BOOLEAN, BINARY):
         return lambda values: Vector(values.cast(STRING))
-    if is_decimal(source) and source.scale <= 6:  # smaller numbers get an exponent
+    if is_decimal(source) and source.scale <= 6:  # else small numbers get an exponent
         return lambda values: Vector(values.cast(STRING))
     if is_floating(source):
         return _writing_floating(source)
@@ -124,7 +124,7 @@ def to_text(source: pa.DataType) -> Kernel | None:
 
 
 def _writing_floating(source: pa.DataType) -> Kernel:
-    """Without an exponent from 1E-3 to 1E7. Of the REALs, powers of two are left to the reference:
+    """Without an exponent from 1E-3 to 1E7. The reference writes REALs that are powers of two:
     their shortest digits are not always the nearest ones."""
     exact = exact_cast(source, STRING)
 
@@ -153,7 +153,7 @@ _FIRST, _LAST = days_from_civil(1, 1, 1), days_from_civil(10_000, 1, 1)
 
 
 def _writing(source: pa.DataType, units_per_day: int, write: Kernel) -> Kernel:
-    """Years of four digits are written alike everywhere."""
+    """Arrow and the reference write years of four digits alike."""
     exact = exact_cast(source, STRING)
     first, last = _FIRST * units_per_day, _LAST * units_per_day
 
@@ -165,7 +165,7 @@ def _writing(source: pa.DataType, units_per_day: int, write: Kernel) -> Kernel:
 
 
 def _write_timestamps(values: pa.Array) -> Vector:
-    """Without the zeros that end a fraction."""
+    """Without trailing zeros of the fraction."""
     x = numbers(values)
     if not np.any(x % 1_000_000):
         return Vector(values.cast(pa.timestamp("s"), safe=False).cast(STRING))

@@ -1,8 +1,7 @@
-"""The user's functions, called with whole columns.
+"""Calls user functions with whole columns.
 
-The reference calls such a function one row at a time. Here it gets as many rows as there are; if it
-raises, or what it returns has the wrong length or type, the rows are halved until those that fail
-by themselves are found.
+The reference calls such a function one row at a time. Here it gets all rows of the batch; if it
+raises, or its result has the wrong length or type, bisection finds the rows that fail.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class UserCall(Node):
         return result.vector()
 
     def _narrowed(self, columns: Sequence[pa.Array], length: int) -> Vector:
-        """Called with all rows, or where that fails with each half of them."""
+        """Calls the function with all rows or, if that fails, with each half."""
         if length == 0:
             return Vector(pa.nulls(0, self.type))
         values = self._called(columns, length)
@@ -61,12 +60,12 @@ class UserCall(Node):
         )
 
     def _called(self, columns: Sequence[pa.Array], length: int) -> pa.Array | None:
-        """What the function gives for these rows, or None where it gives nothing of use."""
+        """The function's result for these rows, or None if it fails or is unusable."""
         try:
             given = self.function.function(*columns)
             array = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
             array = array if array.type == self.type else array.cast(self.type)
-        except Exception:  # whatever the user's code raises is the error of some row
+        except Exception:  # an error of user code belongs to some row
             return None
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.nulls(0, self.type)

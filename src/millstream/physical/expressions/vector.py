@@ -1,4 +1,4 @@
-"""What an expression gives for a batch, and the ways between Arrow arrays and NumPy masks."""
+"""The result of an expression for a batch, and conversions between Arrow arrays and NumPy masks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 
 
 class Vector(NamedTuple):
-    """The values of a batch of rows, and which of the rows failed (None: none of them).
+    """The values of a batch of rows, and which of the rows failed (None: no row).
 
     The value of a row that failed is NULL. Within an expression the values of a constant are one
     Arrow scalar; everything else, and whatever leaves an expression, is an Arrow array.
@@ -39,7 +39,7 @@ _NUMPY: dict[pa.DataType, np.dtype[Any]] = {
 
 
 def numbers(values: pa.Array | pa.Scalar) -> Numbers:
-    """The numbers in the memory of an array, without a copy; under a NULL lies anything."""
+    """The numbers in the memory of an array, without a copy; undefined where it is NULL."""
     dtype = _NUMPY[values.type]
     if isinstance(values, pa.Scalar):
         plain = values.value if hasattr(values, "value") else values.as_py()
@@ -52,7 +52,7 @@ def numbers(values: pa.Array | pa.Scalar) -> Numbers:
 
 
 def text_bytes(values: pa.Array) -> npt.NDArray[np.int8]:
-    """The bytes of all texts one after the other, and perhaps some that lie under a NULL."""
+    """The concatenated bytes of all texts, possibly including bytes of NULL rows."""
     data = values.buffers()[2]
     if data is None or not len(values):
         return np.zeros(0, np.int8)
@@ -67,7 +67,7 @@ def from_numbers(values: Numbers, type: pa.DataType, *nulls_of: pa.Array | pa.Sc
 
 
 def validity(*arrays: pa.Array | pa.Scalar) -> pa.Buffer | None:
-    """The bitmap of the rows where no array is NULL; None where no row is."""
+    """The bitmap of the rows where no array is NULL; None if there are no NULLs."""
     known = [pc.is_valid(a) for a in arrays if isinstance(a, pa.Array) and a.null_count]
     if not known:
         return None
@@ -80,7 +80,7 @@ def validity(*arrays: pa.Array | pa.Scalar) -> pa.Buffer | None:
 
 
 def present(*arrays: pa.Array | pa.Scalar) -> Mask | None:
-    """The rows where no array is NULL; None where that is all rows."""
+    """The rows where no array is NULL; None if that is all rows."""
     result: Mask | None = None
     for array in arrays:
         if isinstance(array, pa.Array) and array.null_count:
@@ -127,7 +127,7 @@ def null_where(values: pa.Array, mask: Mask | None) -> pa.Array:
 
 
 def failing(values: pa.Array, failed: Mask, *nulls_of: pa.Array | pa.Scalar) -> Vector:
-    """The values, where rows of the mask failed unless one of the arguments is NULL there."""
+    """The values; rows of the mask fail, unless one of the arguments is NULL there."""
     valid = present(*nulls_of)
     if valid is not None:
         failed = failed & valid
@@ -137,7 +137,7 @@ def failing(values: pa.Array, failed: Mask, *nulls_of: pa.Array | pa.Scalar) -> 
 
 
 def as_array(values: pa.Array | pa.Scalar, length: int) -> pa.Array:
-    """An array in any case: a scalar is repeated."""
+    """Always an array: a scalar is repeated."""
     if isinstance(values, pa.Array):
         return values
     empty = not length or not values.is_valid
@@ -145,7 +145,7 @@ def as_array(values: pa.Array | pa.Scalar, length: int) -> pa.Array:
 
 
 class Gathering:
-    """Puts the values of subsets of the rows together; rows in none of them are NULL."""
+    """Combines the values of subsets of the rows; rows in none of them are NULL."""
 
     def __init__(self, type: pa.DataType, length: int) -> None:
         self._pieces = [pa.nulls(1, type)]
@@ -154,7 +154,7 @@ class Gathering:
         self._failed: Mask | None = None
 
     def add(self, rows: npt.NDArray[np.int64], part: Vector) -> None:
-        """What was evaluated for the rows of these numbers."""
+        """Add the result for the rows with these numbers."""
         scalar = isinstance(part.values, pa.Scalar)
         piece = as_array(part.values, 1)
         self._source[rows] = self._end if scalar else np.arange(self._end, self._end + len(rows))

@@ -1,1 +1,1 @@
-"""The parts of joins: sweep areas, the inputs and steps of joins of many, portions."""
+"""The parts of joins: sweep areas, the inputs and steps of multi-way joins, portions."""

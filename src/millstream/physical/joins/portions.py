@@ -1,7 +1,7 @@
-"""Portions: how many elements meet their partners at a time, where any two may be partners.
+"""Portions: how many elements are joined at a time, if any two may be partners.
 
-The pairs of a batch with a state may be too many for memory. The first portion is safe whatever the
-condition; later ones follow the number of pairs that were formed.
+The pairs of a batch with a state may be too many for memory. The first portion is safe for any
+condition; later ones depend on the number of pairs formed.
 
 >>> portions = Portions(partners=PAIRS // 8)
 >>> portions.size
@@ -16,11 +16,11 @@ condition; later ones follow the number of pairs that were formed.
 
 from __future__ import annotations
 
-PAIRS = 1 << 20  # about as many pairs are formed at a time
+PAIRS = 1 << 20  # about this many pairs are formed at a time
 
 
 class Portions:
-    """`partners` is how many an element may have."""
+    """`partners` is the maximum number of partners per element."""
 
     def __init__(self, partners: int) -> None:
         self.size = max(1, PAIRS // max(1, partners))

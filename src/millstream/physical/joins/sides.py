@@ -1,4 +1,4 @@
-"""The inputs of a join of many: rows with the codes of their keys, on their way and in areas."""
+"""The inputs of a multi-way join: rows with the codes of their keys, in flight and in areas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from millstream.physical.state.keys import KeySpace
 
 @dataclass(slots=True)
 class Partial:
-    """Rows of the inputs bound so far that go together: columns by input, codes by class."""
+    """Joined rows of the inputs bound so far: columns by input, codes by class."""
 
     columns: dict[int, Columns]
     codes: dict[int, Ints]
@@ -44,13 +44,13 @@ class Partial:
         )
 
     def row(self) -> Columns:
-        """The columns of all inputs that are bound, in order of their number."""
+        """The columns of all bound inputs, in order of their number."""
         lazy = [column for port in sorted(self.columns) for column in self.columns[port].lazy]
         return Columns(lazy)
 
 
 class Tests:
-    """The conditions of a step, over the inputs that are bound then."""
+    """The conditions of a step, over the inputs bound at that point."""
 
     def __init__(
         self, conditions: Sequence[Expression], bound: Sequence[Schema], context: Context
@@ -75,7 +75,7 @@ class Tests:
 
 @dataclass(frozen=True)
 class Coded(PhysicalPlan):
-    """An input whose rows carry the codes of their classes in last columns; only its facts are
+    """An input whose rows carry the codes of their classes as last columns; only its facts are
     used."""
 
     input: PhysicalPlan
@@ -95,7 +95,7 @@ class Coded(PhysicalPlan):
 
 
 class Side:
-    """One input: how its rows are coded, and its areas, one for each set of classes by which it is
+    """One input: how its rows are coded, and its areas, one per set of classes by which it is
     reached."""
 
     def __init__(
@@ -116,7 +116,7 @@ class Side:
         self._coded = Coded(source, len(self.own))
         self._choice = choice
         self.areas = {index: self.open_area() for index in indexes}
-        self.expired = NEVER  # what ends by then is not needed any more
+        self.expired = NEVER  # elements that end by then are not needed any more
 
     def open_area(self) -> Area:
         return self._choice.open(self._coded)
@@ -124,7 +124,7 @@ class Side:
     def coded(self, batch: Batch, spaces: Sequence[KeySpace]) -> Partial:
         """The elements of a batch that can have partners, with their codes."""
         values, failed = self._values.over(batch.columns, len(batch))
-        assert failed is None, "only what cannot fail is a key"
+        assert failed is None, "keys cannot fail"
         position = 0
         codes: dict[int, Ints] = {}
         able = np.ones(len(batch), np.bool_)

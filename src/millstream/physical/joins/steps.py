@@ -1,8 +1,8 @@
-"""How a join of many inputs goes from one input to the next: what it is plain from the plan alone.
+"""How a multi-way join proceeds from input to input, as derived from the plan alone.
 
-Equalities that hang together are one *class*: with a.x = b.y and b.y = c.z also a.x = c.z, so each
-input can be reached from any other of its class. A *step* binds one more input to those bound so
-far: through the classes that it shares with them, and with the conditions that can be told then.
+Connected equalities are one *class*: with a.x = b.y and b.y = c.z also a.x = c.z, so each input can
+be reached from any other of its class. A *step* binds one more input to those bound so far: through
+the classes that it shares with them, and with the conditions that can be tested then.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EqualityClass:
         return self.members[0][1].type
 
     def of(self, port: int) -> tuple[Expression, ...]:
-        """What an input has in the class."""
+        """The expressions of an input in the class."""
         return tuple(expression for input, expression in self.members if input == port)
 
 
@@ -56,8 +56,8 @@ def equality_classes(links: Sequence[Link]) -> tuple[EqualityClass, ...]:
 
 @dataclass(frozen=True)
 class JoinStep:
-    """Bind input `port`: those that agree in `shared` classes with what is bound. Then the codes of
-    the classes `added` are known too, and `conditions` can be tested."""
+    """Bind input `port`: the rows that agree with the bound ones in the `shared` classes. Then the
+    codes of the classes `added` are known too, and `conditions` can be tested."""
 
     port: int
     shared: tuple[int, ...]
@@ -72,7 +72,7 @@ def steps_of(
     conditions: Sequence[Expression],
     schemas: Sequence[Schema],
 ) -> Iterator[JoinStep]:
-    """The steps of an order. A condition is tested as soon as all that it reads is bound."""
+    """The steps of an order. A condition is tested as soon as all its inputs are bound."""
     known: set[int] = set()
     bound: set[int] = set()
     untested = list(conditions)
@@ -97,10 +97,10 @@ def _columns(expression: Expression) -> set[tuple[str, str]]:
 
 
 def new_first(order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """For each input the order that begins with it and goes on as given (G3 table 4)."""
+    """For each input the order that begins with it and continues as given (G3 table 4)."""
     return tuple((port, *(other for other in order if other != port)) for port in range(len(order)))
 
 
 def as_they_stand(order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """For each input the same order, wherever it stands in it (G3's naive join)."""
+    """For each input the same order, whatever its position in it (G3's naive join)."""
     return (tuple(order),) * len(order)

@@ -1,7 +1,7 @@
-"""A pool of elements in chains by key, and in partitions by the time at which they end.
+"""A pool of elements in chains by key, and in partitions by end time.
 
-A place is linked in up to three lists: the chain of its code (both ways, so that it can be taken
-out), the partition of its end, or the free places (both through `next_due`).
+A place is linked in the chain of its code (doubly, so that it can be removed), and in the partition
+of its end or the free list (both through `next_due`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FOR_EVER = 2**63 - 1
 
 @njit(cache=True)
 def take_places(free: int, count: int, next_due: Links) -> tuple[Ints, int]:
-    """That many free places, and where the free ones begin now."""
+    """Takes `count` free places; also returns the new head of the free list."""
     places = np.empty(count, np.int64)
     for i in range(count):
         places[i] = free
@@ -43,7 +43,7 @@ def link_places(
 
 @njit(cache=True)
 def schedule(places: Ints, end_at: Ints, width: int, due: Ints, next_due: Links) -> None:
-    """Put places into the partitions of their ends; what ends never is in none."""
+    """Put places into the partitions of their ends; elements without an end are in none."""
     for i in range(len(places)):
         place = places[i]
         if end_at[place] != _FOR_EVER:
@@ -84,8 +84,8 @@ def expire_partitions(
     keyed: bool,
     free: int,
 ) -> tuple[int, int, int]:
-    """Take out what ends by the frontier in the partitions from `first` to `last`. Gives where the
-    free places begin, how many were taken out and how many were looked at."""
+    """Remove the elements of partitions `first` to `last` that end by the frontier. Returns the
+    head of the free list, how many were removed and how many were examined."""
     dropped = touched = 0
     for partition in range(first, min(last, first + len(due) - 1) + 1):
         number = partition % len(due)
@@ -121,8 +121,8 @@ def probe_pool(
     newest: Links,
     patience: int,
 ) -> tuple[Ints, Ints, int, int]:
-    """Pairs (i, place) with equal codes and overlapping intervals; how many were looked at; and of
-    how many elements, since it gives up when `patience` looks more than pairs were needed."""
+    """Pairs (i, place) with equal codes and overlapping intervals; how many places were examined;
+    and for how many elements, since it gives up after `patience` more examinations than pairs."""
     room = 2 * len(codes) + 16
     found, places = np.empty(room, np.int64), np.empty(room, np.int64)
     i, place, count, touched = 0, -2, 0, 0
@@ -153,7 +153,7 @@ def _follow_chains(
     touched: int,
     patience: int,
 ) -> tuple[int, int, int, int]:
-    """From `place` in the chain of row i on, until there is no more room; -2 is its beginning."""
+    """Continues at `place` in the chain of row i, until the room is used up; -2 is its start."""
     room = len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
@@ -177,8 +177,8 @@ def _follow_chains(
 
 @njit(cache=True)
 def chains_of(codes: Ints, older: Links, newest: Links) -> tuple[Ints, Ints]:
-    """The places with each of these codes, one code after the other, the oldest first; and where
-    those of each code begin, and at last their number."""
+    """The places of each of these codes, code by code, the oldest first; and the offset of each
+    code, followed by the total."""
     bounds = np.zeros(len(codes) + 1, np.int64)
     for i in range(len(codes)):
         bounds[i + 1] = bounds[i]
@@ -283,13 +283,13 @@ def close_elements(
     keyed: bool,
     split_from: Ints,
 ) -> tuple[int, int, int, int]:
-    """End elements early: `counts` (> 0) of each row cease to hold at `starts` instead of `ends`.
+    """End elements early: `counts` (> 0) of each row end at `starts` instead of `ends`.
 
-    An element of the same row and end that holds then is cut; one of larger weight is split, and
-    the new place notes in `split_from` whose row it has. With `keyed` it is found through the
-    chains of rows, else by a scan of the chain of its key. What finds no element stays in `counts`.
-    Gives where the free places begin, how many elements more there are, how many were looked at,
-    and how many were split.
+    A valid element of the same row and end is cut; one of larger weight is split, and `split_from`
+    of the new place names the place whose row it shares. With `keyed` the element is found through
+    the chains of rows, otherwise by a scan of the chain of its key. Counts without an element stay
+    in `counts`. Returns the head of the free list, how many elements were added, how many were
+    examined, and how many were split.
     """
     added = touched = splits = 0
     for i in range(len(rows)):
@@ -322,7 +322,7 @@ def close_elements(
                     if keyed:
                         _put(cut, rows[i], row_older, row_newer, row_newest)
                 end_at[cut] = starts[i]
-                if next_due[cut] == -2:  # it would have held for ever, and is in no partition
+                if next_due[cut] == -2:  # it had no end, so it is in no partition
                     number = (starts[i] // width) % len(due)
                     next_due[cut] = due[number]
                     due[number] = cut

@@ -1,6 +1,6 @@
-"""Intervals of equal rows that follow each other, made one.
+"""Merges adjacent intervals of equal rows.
 
-Pieces that may still grow are numbered as they are opened; piece n lies at n mod capacity, in the
+Pieces that may still grow are numbered in order of opening; piece n is at n mod capacity, in the
 chain of its code, newest first.
 """
 
@@ -29,14 +29,14 @@ def extend_pieces(
     newest: Ints,
 ) -> Ints:
     """Elements in order of start: each extends a piece of its code that ends where it starts, if
-    that makes it no longer than `longest`, or opens the next piece, from number `first` on. Gives
-    the number of each element's piece."""
+    that makes it no longer than `longest`, or opens the next piece, from number `first` on. Returns
+    the piece number of each element."""
     numbers = np.empty(len(codes), np.int64)
     for i in range(len(codes)):
         number, behind = newest[codes[i]], -1
         while number >= base:
             place = number & mask
-            if not growing[place]:  # take it out of the chain
+            if not growing[place]:  # remove it from the chain
                 if behind < 0:
                     newest[codes[i]] = older[place]
                 else:

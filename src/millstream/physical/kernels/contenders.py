@@ -1,4 +1,4 @@
-"""Rows that others outdo: better ones that are there for as long."""
+"""Rows dominated by others: better ones that last at least as long."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def outlived(ranks: Ints, limit: int) -> Mask:
 
 @njit(cache=True)
 def cover(codes: Ints, starts: Ints, ends: Ints, frontier: int, until: Ints, over: Ints) -> None:
-    """Take in elements in order of start: a row that is there now stays without a gap up to `until`
-    at least, and is gone from `over` on, both by code."""
+    """Add elements in order of start: a row that is present now stays without a gap at least until
+    `until`, and is absent from `over` on, both by code."""
     for i in range(len(codes)):
         code = codes[i]
         if starts[i] <= until[code]:

@@ -1,4 +1,4 @@
-"""The last rows of each partition, as they come."""
+"""The last rows of each partition, in order of arrival."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Ints = NDArray[np.int64]
 
 @njit(cache=True)
 def slide_window(times: Ints, first: int, held: int, rows: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Take in rows in order of time, which lie behind `held` others from place `first` on. Gives
-    the places, times and changes (1 or -1) of rows that come and go, and where those of each
-    instant begin (and at last their number). A row that goes at once is not told."""
+    """Add rows in order of time, stored after `held` others from place `first` on. Returns the
+    places, times and changes (1 or -1) of rows that enter and leave, and the offset of each
+    instant, followed by the total. A row that leaves at the instant it enters is not returned."""
     place = np.empty(2 * len(times), np.int64)
     time = np.empty(2 * len(times), np.int64)
     change = np.empty(2 * len(times), np.int64)
@@ -54,11 +54,11 @@ def slide_windows(
     unseen: Ints,
     following: Ints,
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Take in rows in order of partition and time, at these slots; `stored` were there before.
+    """Add rows in order of partition and time, at these slots; `stored` existed before.
 
-    The rows of partition p that are in its window, or wait to come into it, are a list of slots
-    from oldest[p], which is number oldest_number[p] of its arrivals, to latest[p]; those from
-    unseen[p] on wait. Gives slots, times and changes (1 or -1), and the slots that are free now.
+    The rows of partition p that are in its window, or wait to enter it, are a list of slots from
+    oldest[p], which is number oldest_number[p] of its arrivals, to latest[p]; those from unseen[p]
+    on wait. Returns slots, times and changes (1 or -1), and the slots freed.
     """
     room = 2 * min(len(slots) * slide, len(slots) + stored)
     out_slot = np.empty(room, np.int64)

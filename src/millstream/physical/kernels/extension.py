@@ -11,8 +11,8 @@ Ints = NDArray[np.int64]
 
 @njit(cache=True)
 def extend(codes: Ints, starts: Ints, ends: Ints, largest: Ints) -> tuple[Ints, Ints]:
-    """The elements, in order of start, that reach beyond the largest end of their key, and from
-    where on; `largest`, by code, is brought up to date."""
+    """The elements, in order of start, that extend beyond the largest end of their key, and the
+    instant from which they do; updates `largest`, by code."""
     added = np.empty(len(codes), np.int64)
     start = np.empty(len(codes), np.int64)
     count = 0

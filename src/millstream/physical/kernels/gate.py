@@ -1,8 +1,7 @@
 """A gate for each group: its rows pass while the group is covered, or while it is not.
 
-Row r lies at node r + 1. Node 0 is nobody: where a list ends, what is written to it is never read,
-so that nothing needs to be tested. Nodes and places are unsigned, since signed ones are tested for
-counting from the end.
+Row r is at node r + 1. Node 0 is a sentinel at the end of lists: writes to it are never read, so no
+test is needed. Nodes and places are unsigned, since signed indexes need a test for negative values.
 """
 
 from __future__ import annotations
@@ -35,13 +34,12 @@ def swing(
     rows: Ints,
     covered_passes: bool,
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Go through the steps of groups: events of port 0 change how often row `ids` is there, of
-    port 1 by how much the group is covered. Of a step, what comes stands before what goes, so that
-    nothing goes that is not there.
+    """Process the steps of groups: events of port 0 change the multiplicity of row `ids`, those of
+    port 1 the coverage of the group. Within a step, additions precede removals, so that no absent
+    row is removed.
 
-    The rows of a group that are there are a list of nodes from FIRST through FOLLOWING (and back
-    through LEADING), SIZE of them. Gives the rows, times and changes of what passes, and the rows
-    that went.
+    The present rows of a group are a list of SIZE nodes from FIRST through FOLLOWING (and back
+    through LEADING). Returns the rows, times and changes that pass, and the rows removed.
     """
     room = 2 * len(codes) + 16
     passed = np.empty((3, room), np.int64)
@@ -54,7 +52,7 @@ def swing(
         )  # fmt: skip
         if step == len(bounds) - 1:
             return passed[0, :length], passed[1, :length], passed[2, :length], gone[:went]
-        # No loop may assign its own arrays anew: that makes it several times slower.
+        # A loop must not reassign its arrays: that makes it several times slower.
         more = 2 * (bounds[step + 1] - bounds[step]) + groups[codes[bounds[step]], SIZE]
         larger = np.empty((3, max(2 * passed.shape[1], np.int64(length) + more)), np.int64)
         larger[:, :length] = passed[:, :length]
@@ -78,10 +76,10 @@ def _swing_steps(
     length: np.uint64,
     went: np.uint64,
 ) -> tuple[int, np.uint64, np.uint64]:
-    """From one step on, until there may be no room for what the next one gives.
+    """Continues at a step, until there may be no room for the output of the next one.
 
-    What happens to a row is written out here: a function that is given arrays counts who refers to
-    them, and that takes as long as all the rest.
+    Row handling is inlined: passing arrays to a function counts references, which takes as long as
+    everything else.
     """
     room = passed.shape[1]
     while step < len(bounds) - 1:

@@ -1,6 +1,6 @@
-"""Sorting within groups that are in order already.
+"""Sorting within groups that are already in order.
 
-Rows that are alike follow each other: `alike[i]` says whether row i + 1 is in the group of row i.
+The rows of a group are adjacent: `alike[i]` says whether row i + 1 is in the group of row i.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_SHORT = 24  # groups that are sorted by insertion
+_SHORT = 24  # shorter groups are sorted by insertion
 
 
 @njit(cache=True)
 def same_times(start: Ints, end: Ints) -> Mask | None:
-    """Of elements in order of start, whether each is valid for the same time as the one before;
-    None if those that start together are not in order of end."""
+    """For elements in order of start, whether each has the same interval as the previous one; None
+    if elements with equal starts are not in order of end."""
     alike = np.empty(max(len(start) - 1, 0), np.bool_)
     down = 0
     for i in range(len(alike)):
@@ -30,7 +30,7 @@ def same_times(start: Ints, end: Ints) -> Mask | None:
 
 @njit(cache=True)
 def groups_of(alike: Mask) -> tuple[Ints, Ints]:
-    """The places of those that are not alone in their group, and the number of each one's group."""
+    """The places of rows in groups of more than one row, and their group numbers."""
     length = len(alike) + 1
     places, group = np.empty(length, np.int64), np.empty(length, np.int64)
     count, last = 0, -1
@@ -45,9 +45,8 @@ def groups_of(alike: Mask) -> tuple[Ints, Ints]:
 
 @njit(cache=True)
 def sort_groups(group: Ints, word: Ints, order: Ints) -> bool:
-    """Put the rows of each group in order of their word, those with the same word as they are.
-    `group` is in runs of equal numbers; `order` has the rows, which it groups, and is changed.
-    Gives whether any row was moved."""
+    """Sort the rows of each group by their word (stable). `group` has runs of equal numbers;
+    `order` has the rows and is sorted in place. Returns whether any row was moved."""
     length = len(group)
     moved = False
     first = 0
@@ -77,7 +76,7 @@ def sort_groups(group: Ints, word: Ints, order: Ints) -> bool:
 
 @njit(cache=True)
 def split_groups(group: Ints, word: Ints, order: Ints, same: Mask) -> None:
-    """Whether each row but the first has the group of the one before, and the same word too where
-    `same` says so of the words before this one."""
+    """Write to `same` whether each row but the first is in the group of the previous one and has
+    the same word, given the result for the previous words."""
     for i in range(len(same)):
         same[i] &= group[i] == group[i + 1] and word[order[i]] == word[order[i + 1]]

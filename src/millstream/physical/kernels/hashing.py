@@ -1,4 +1,4 @@
-"""Hashes that outlive a release: they say which shard a row belongs to."""
+"""Hashes that are stable across releases: they determine the shard of a row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mix_words(hashes: NDArray[np.uint64], words: Ints) -> None:
 def hash_strings(
     offsets: NDArray[np.int32], data: NDArray[np.uint8], valid: NDArray[np.bool_]
 ) -> Ints:
-    """A word for each string; 0 where it is NULL."""
+    """A word per string; 0 for NULL."""
     words = np.zeros(len(valid), np.int64)
     for i in range(len(valid)):
         if valid[i]:

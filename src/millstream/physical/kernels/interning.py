@@ -1,7 +1,7 @@
 """Hash tables from exact keys to dense codes: of int64 words, and of byte strings.
 
-A table is open addressing with linear probing; it holds code + 1, and 0 where it is free. Keys
-lie by code outside of it, and every match is compared in full.
+A table uses open addressing with linear probing; an entry is code + 1, or 0 if free. Keys are
+stored outside by code, and every match is compared in full.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
 _FINAL = np.uint64(32)
-_LINE = np.uint64(4)  # 2⁴ entries of a table are a line of the cache
+_LINE = np.uint64(4)  # 2⁴ entries of a table are a cache line
 _IN_LINE = np.uint64(15)
 _TOP = np.uint64(60)
 _NEGATIVE_ZERO = -(2**63)
 _MAGNITUDE = 2**63 - 1
 _INFINITY = 0x7FF0000000000000
 _NAN = 0x7FF8000000000000
-_STEP = np.uint64(17)  # odd, so that it gets everywhere; to the next line, since keys fill them
+_STEP = np.uint64(17)  # odd, to reach all entries; skips to the next line, since keys fill lines
 
 
 @njit(cache=True, inline="always")
@@ -36,8 +36,8 @@ def _mix(state: np.uint64, word: np.uint64) -> np.uint64:
 
 @njit(cache=True, inline="always")
 def _home(words: Ints, i: int) -> np.uint64:
-    """Where column i of words belongs. Keys that follow each other lie in one line of the cache:
-    numbers are often given out in order, and a table may be much larger than the cache."""
+    """The home entry of column i of words. Consecutive keys share a cache line: numbers are often
+    assigned in order, and a table may be much larger than the cache."""
     last = len(words) - 1
     if last < 0:
         return np.uint64(0)
@@ -46,15 +46,15 @@ def _home(words: Ints, i: int) -> np.uint64:
         state = _mix(state, np.uint64(words[k, i]))
     word = np.uint64(words[last, i])
     state = _mix(state, word >> _LINE)
-    line = state * _SECOND  # bits that differ only high up in a word come down
+    line = state * _SECOND  # moves high bits down
     line ^= line >> _FINAL
     return (line << _LINE) | ((word ^ (line >> _TOP)) & _IN_LINE)
 
 
 @njit(cache=True)
 def unify_doubles(bits: Ints) -> None:
-    """Give doubles that are equal in SQL the same bits: those of 0.0 to -0.0, and of one NaN to
-    all."""
+    """Give doubles that are equal in SQL the same bits: -0.0 becomes 0.0, and all NaNs the same
+    NaN."""
     for i in range(len(bits)):
         if bits[i] == _NEGATIVE_ZERO:
             bits[i] = 0
@@ -64,8 +64,8 @@ def unify_doubles(bits: Ints) -> None:
 
 @njit(cache=True)
 def intern_words(words: Ints, keys: Ints, table: Codes, count: int, add: bool, codes: Ints) -> int:
-    """Write the code of each column of `words` to `codes`: a new one, from `count` on, where it
-    is not known and `add`, else -1. There must be room. Gives the new count."""
+    """Write the code of each column of `words` to `codes`. An unknown key gets a new code, from
+    `count` on, if `add`, else -1. There must be room. Returns the new count."""
     width, length = words.shape
     mask = np.uint64(len(table) - 1)
     for i in range(length):
@@ -94,8 +94,8 @@ def intern_words(words: Ints, keys: Ints, table: Codes, count: int, add: bool, c
 
 @njit(cache=True)
 def keep_words(keys: Ints, codes: Ints, renumbered: Ints) -> None:
-    """Move the words of these codes, which ascend, to the front, and note where each went. It is
-    done in place: to get a large array from the system takes longer than to fill it."""
+    """Move the words of these ascending codes to the front, and write their new codes to
+    `renumbered`. In place: allocating a large array takes longer than filling it."""
     for i in range(len(codes)):
         renumbered[codes[i]] = i
     for row in range(len(keys)):
@@ -105,7 +105,7 @@ def keep_words(keys: Ints, codes: Ints, renumbered: Ints) -> None:
 
 @njit(cache=True)
 def fill_word_table(keys: Ints, count: int, table: Codes) -> None:
-    """Enter the first `count` keys, all different, into an empty table."""
+    """Insert the first `count` keys, all distinct, into an empty table."""
     mask = np.uint64(len(table) - 1)
     for code in range(count):
         place = _home(keys, code) & mask
@@ -142,7 +142,7 @@ def intern_bytes(
     codes: Ints,
 ) -> int:
     """As `intern_words` for the strings data[offsets[i]:offsets[i+1]], where codes[i] is not -1
-    before. String `code` lies in the arena from ends[code] to ends[code + 1]."""
+    already. String `code` is in the arena from ends[code] to ends[code + 1]."""
     mask = np.uint64(len(table) - 1)
     for i in range(len(codes)):
         if codes[i] < 0:
@@ -188,7 +188,7 @@ def fill_byte_table(ends: Ints, arena: Bytes, count: int, table: Codes) -> None:
 
 @njit(cache=True)
 def copy_strings(codes: Ints, ends: Ints, arena: Bytes, offsets: Ints, data: Bytes) -> None:
-    """The strings of codes, one after the other; `offsets` says where each belongs. -1 is empty."""
+    """Copies the strings of codes to their `offsets`; code -1 is empty."""
     for i in range(len(codes)):
         code = codes[i]
         if code >= 0:

@@ -1,4 +1,5 @@
-"""Levels: how often a row is in the output that is so often in each input, step by step."""
+"""Levels: the multiplicity of a row in the output given its multiplicity in each input, step by
+step."""
 
 from __future__ import annotations
 
@@ -38,13 +39,13 @@ def change_levels(
     function: int,
     most: Ints,
 ) -> tuple[Ints, Ints, Ints]:
-    """The rows whose level changes, when, and by how much. `counts` by code and input is brought
-    up to date; an input counts a row `most` times, however often it is there."""
+    """The rows whose level changes, when, and by how much. Updates `counts`, by code and input; an
+    input counts a row at most `most` times."""
     steps = len(bounds) - 1
     out_code = np.empty(steps, np.int64)
     out_time = np.empty(steps, np.int64)
     out_change = np.empty(steps, np.int64)
-    last = counts.shape[1] - 1  # where there is one input, no function looks at the other
+    last = counts.shape[1] - 1  # with one input, no function reads the other
     most_left, most_right = most[0], most[last]
     length = 0
     for j in range(steps):

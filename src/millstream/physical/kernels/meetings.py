@@ -1,4 +1,4 @@
-"""Which elements may have to do with each other, by their times and the hashes of their rows."""
+"""Finds elements that may interact, by their intervals and the hashes of their rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Mask = NDArray[np.bool_]
 
 @njit(cache=True)
 def lie_apart(start: Ints, end: Ints) -> bool:
-    """Whether each element is valid for some time, and starts after all before it have ended and a
-    gap after."""
+    """Whether each interval is non-empty and starts after the end of all previous ones, with a
+    gap."""
     near = 0
     reach = -(2**63)
     for i in range(len(start)):
@@ -24,10 +24,11 @@ def lie_apart(start: Ints, end: Ints) -> bool:
 
 @njit(cache=True)
 def last_gap(start: Ints, end: Ints, reach: int, later: int) -> int:
-    """The last place before which all elements end before any from there on starts; 0 if there is
-    none. Elements before the first end by `reach`, those after the last start from `later` on."""
+    """The last position such that all elements before it end before any from it on starts; 0 if
+    there is none. Elements before the array end by `reach`; those after it start at `later` or
+    later."""
     length = len(start)
-    latest = np.empty(length, np.int64)  # the end of all before each
+    latest = np.empty(length, np.int64)  # the largest end so far
     for i in range(length):
         latest[i] = reach
         reach = max(reach, end[i])
@@ -40,8 +41,8 @@ def last_gap(start: Ints, end: Ints, reach: int, later: int) -> int:
 
 @njit(cache=True)
 def meeting(start: Ints, end: Ints) -> Mask:
-    """Of elements by start and end: those that overlap or touch one with another interval, or
-    one that does."""
+    """For elements sorted by start and end: those that overlap or touch a different interval, or an
+    element that does."""
     length = len(start)
     found = np.zeros(length, np.bool_)
     first = 0
@@ -62,8 +63,8 @@ def meeting(start: Ints, end: Ints) -> Mask:
 
 @njit(cache=True)
 def may_meet_equals(hashes: NDArray[np.uint64], start: Ints, end: Ints) -> Mask:
-    """Of elements by start and end: those whose hash two elements have that overlap or touch
-    without being valid for the same time."""
+    """For elements sorted by start and end: those whose hash is shared by two elements that overlap
+    or touch but have different intervals."""
     length = len(start)
     size = 16
     while size < 2 * length:

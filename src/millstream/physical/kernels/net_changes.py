@@ -1,4 +1,4 @@
-"""The changes of an instant added up: of each row once."""
+"""Sums the changes of an instant per row."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ Ints = NDArray[np.int64]
 
 @njit(cache=True)
 def last_events(slots: Ints, ahead: NDArray[np.int8]) -> Ints:
-    """The slots of rows for which no event lies ahead after these; `ahead` is brought up to
-    date."""
+    """The slots of rows without further events after these; updates `ahead`."""
     gone = np.empty(len(slots), np.int64)
     count = 0
     for slot in slots:
@@ -24,7 +23,7 @@ def last_events(slots: Ints, ahead: NDArray[np.int8]) -> Ints:
 
 @njit(cache=True)
 def tied_events(times: Ints) -> Ints:
-    """Of events in order of time, those that are not alone at their instant."""
+    """For events in order of time, those that share their instant with others."""
     length = len(times)
     tied = np.empty(length, np.int64)
     count = 0
@@ -38,9 +37,9 @@ def tied_events(times: Ints) -> Ints:
 
 @njit(cache=True)
 def net_changes(codes: Ints, times: Ints, deltas: Ints, scratch: Ints) -> tuple[Ints, Ints]:
-    """For events in order of time, the first one of each code at an instant, where what it changes
-    in all is not nothing; and how much that is. At each instant, what goes before what comes.
-    `scratch` is zero for every code and is left so."""
+    """For events in order of time, the first event per code and instant whose total change is not
+    0, and that total. At each instant, removals precede additions. `scratch` is zero for every code
+    before and after the call."""
     length = len(times)
     index, net = np.empty(length, np.int64), np.empty(length, np.int64)
     first, total = np.empty(length, np.int64), np.empty(length, np.int64)  # at an instant, by code

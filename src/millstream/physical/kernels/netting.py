@@ -1,4 +1,4 @@
-"""Elements that come and go in one batch, as elements with an end."""
+"""Turns elements that are added and removed in one batch into elements with an end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def net_elements(
     codes: Ints, keys: int, order: Ints, start: Ints, end: Ints, weight: Ints
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Elements of one code have the same row and the same end. Each negative one ends positive ones
-    that started before it, the latest first. Gives the number of an element that has the row, and
+    that started before it, the latest first. Returns the number of an element with the row, and
     start, end and weight. `order` is by start; a positive element counts before a negative one of
     the same instant."""
     length = len(order)
-    latest = np.full(keys, -1, np.int64)  # by code, the positive element that started last
+    latest = np.full(keys, -1, np.int64)  # by code, the positive element with the latest start
     before = np.empty(length, np.int64)  # by element, the one that started before it
     left = weight.copy()
     rows, starts, ends, weights = (

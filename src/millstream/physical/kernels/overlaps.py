@@ -1,8 +1,8 @@
 """Overlapping intervals of two sides, key by key, by a sweep over their starts.
 
-Of two intervals that overlap, one starts while the other holds. So for each interval, in order of
-start, those of the other side that start within it are its partners, and they follow each other:
-every look but the last one finds a pair (a forward scan). Neither side needs an order of ends.
+Of two overlapping intervals, one starts within the other. So for each interval, in order of start,
+its partners are those of the other side that start within it, and they are adjacent: every
+examination but the last finds a pair (a forward scan). Neither side needs to be ordered by end.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def overlapping(
     their_start: Ints,
     their_end: Ints,
 ) -> tuple[Ints, Ints]:
-    """Pairs (i, place). `mine` has elements i, key after key from `my_bounds` on, and `theirs` the
-    places of the same keys; both are sorted here by start, key by key."""
+    """Pairs (i, place). `mine` has elements i, key by key with offsets `my_bounds`, and `theirs`
+    the places of the same keys; both are sorted here by start, key by key."""
     keys = len(my_bounds) - 1
     buffer = np.empty(max(len(mine), len(theirs)), np.int64)
     count = 0

@@ -1,4 +1,4 @@
-"""From changes of the levels of keys over time to intervals."""
+"""Turns changes of the levels of keys over time into intervals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ WIDTH = 3
 def settle_levels(
     codes: Ints, times: Ints, changes: Ints, last: Places, pieces: Ints, free: int, count_open: int
 ) -> tuple[Ints, Ints, Ints, Ints, int, int]:
-    """Close and open pieces as levels change: what came first goes first.
+    """Close and open pieces as levels change, first in, first out.
 
-    Key k's open pieces are a ring: last[k] (-1 where there is none) is followed by the oldest. The
-    free places are a list from `free` on. There must be one for each change; `count_open` pieces
-    are open. Gives the codes, starts, ends and weights of the pieces that were closed, where the
-    free places begin now, and how many pieces are open.
+    The open pieces of key k are a ring: last[k] (-1 if there is none) is followed by the oldest.
+    The free places are a list from `free` on, with at least one per change; `count_open` pieces are
+    open. Returns the codes, starts, ends and weights of the closed pieces, the head of the free
+    list, and how many pieces are open.
     """
     room = _most_closed(changes, count_open)
     out_code, out_start = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -64,15 +64,15 @@ def settle_levels(
         out_start[:length].copy(),
         out_end[:length].copy(),
         out_weight[:length].copy(),
-        int(np.int64(head)),  # as signed as it came
+        int(np.int64(head)),  # signed like the argument
         count_open,
     )
 
 
 @njit(cache=True)
 def _most_closed(changes: Ints, count_open: int) -> int:
-    """No more pieces can be closed: each closes something, and only the last one of a change stays
-    open in part."""
+    """An upper bound on the pieces closed: each open piece closes at most once, plus one partial
+    piece per change."""
     falls = 0
     for j in range(len(changes)):
         falls += max(0, -changes[j])

@@ -1,9 +1,9 @@
 """The ring join: chains of equal keys through a circular buffer, newest element first.
 
-Elements are numbered as they come; element n lies at place n - origin, or where that is beyond the
-end, at the same distance from the beginning: `origin` is less than the capacity behind the first
-element. Ends do not decrease with these numbers, so along a chain they do not increase: the first
-element that has ended says that all behind it have.
+Elements are numbered in order of arrival; element n is at place n - origin, wrapped around at the
+capacity: `origin` is less than the capacity behind the first element. Ends do not decrease with
+these numbers, so along a chain they do not increase: once one element has ended, all older ones
+have.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 
 
-# The columns of an element, together in memory: two of them are a line of the cache.
+# The columns of an element, adjacent in memory: two elements per cache line.
 START, END, OLDER, WEIGHT = 0, 1, 2, 3
 WIDTH = 4
 
@@ -39,7 +39,7 @@ def append(
     code_at: Codes,
     newest: Ints,
 ) -> None:
-    """Enter elements first, first + 1, … into the ring and the chains of their codes."""
+    """Insert elements first, first + 1, … into the ring and the chains of their codes."""
     for i in range(len(codes)):
         place = place_of(first + i, origin, len(elements))
         code = codes[i]
@@ -51,8 +51,8 @@ def append(
         newest[code] = first + i
 
 
-# A loop that assigns its arrays anew is several times slower than one that does not: so the loops
-# stop where their room ends, and go on from there with more.
+# A loop that reassigns its arrays is several times slower. So the loops stop when their room is
+# used up, and are called again with more.
 
 
 @njit(cache=True)
@@ -66,8 +66,8 @@ def probe_chains(
     newest: Ints,
     patience: int,
 ) -> tuple[Ints, Ints, int, int]:
-    """Pairs (i, place) with equal codes and overlapping intervals; how many were looked at; and of
-    how many elements, since it gives up when `patience` looks more than pairs were needed."""
+    """Pairs (i, place) with equal codes and overlapping intervals; how many places were examined;
+    and for how many elements, since it gives up after `patience` more examinations than pairs."""
     room = 2 * len(codes) + 16
     found, places = np.empty(room, np.int64), np.empty(room, np.int64)
     i, number, count, touched = 0, -2, 0, 0
@@ -98,7 +98,7 @@ def _follow_chains(
     touched: int,
     patience: int,
 ) -> tuple[int, int, int, int]:
-    """From element `number` of the chain of row i on; -2 is its beginning."""
+    """Continues at element `number` of the chain of row i; -2 is its start."""
     capacity, room = len(elements), len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
@@ -128,8 +128,8 @@ def _follow_chains(
 def chains_of(
     codes: Ints, base: int, origin: int, elements: Ints, newest: Ints
 ) -> tuple[Ints, Ints]:
-    """The places with each of these codes, one code after the other, the oldest first; and where
-    those of each code begin, and at last their number."""
+    """The places of each of these codes, code by code, the oldest first; and the offset of each
+    code, followed by the total."""
     capacity = len(elements)
     bounds = np.zeros(len(codes) + 1, np.int64)
     for i in range(len(codes)):
@@ -219,7 +219,7 @@ def _doubled(array: Ints) -> Ints:
 
 @njit(cache=True)
 def recode(base: int, stop: int, origin: int, code_at: Codes, renumbered: Ints) -> None:
-    """Give elements the new codes of their old ones."""
+    """Replace the codes of elements by their new codes."""
     for number in range(base, stop):
         place = place_of(number, origin, len(code_at))
         code_at[place] = renumbered[code_at[place]]
@@ -244,8 +244,8 @@ def read_times(places: Ints, elements: Ints) -> tuple[Ints, Ints, Ints]:
 
 @njit(cache=True)
 def first_alive(base: int, stop: int, origin: int, elements: Ints, frontier: int) -> int:
-    """The first element that ends after the frontier: in steps that double, then by halves, so
-    that of those that go only a few are looked at."""
+    """The first element that ends after the frontier, by exponential and then binary search, so
+    that only a few of the expired elements are examined."""
     capacity, step = len(elements), 1
     while base < stop:
         last = min(base + step, stop) - 1

@@ -1,7 +1,7 @@
-"""The rows of groups that change: step by step, the row before and the row after.
+"""The rows of changing groups: per step, the row before and the row after.
 
-Rows are told by number: first those after each step, then those that the groups had before all
-steps, in the order in which groups come.
+Rows have numbers: first those after each step, then those that the groups had before all steps, in
+order of first occurrence of the group.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 @njit(cache=True)
 def rows_before(codes: Ints, has_row: Mask, present: Mask) -> tuple[Ints, Mask, Ints]:
     """The number of the row before each step, whether there was one, and the last step of each
-    group. `present` says of each group whether it has a row, and is brought up to date."""
+    group. Updates `present`: whether each group has a row."""
     steps = len(codes)
     before, had_row, last = np.empty(steps, np.int64), np.empty(steps, np.bool_), codes.copy()
     groups = 0
@@ -37,7 +37,7 @@ def rows_before(codes: Ints, has_row: Mask, present: Mask) -> tuple[Ints, Mask, 
 def signed_rows(
     codes: Ints, times: Ints, changed: Mask, before: Ints, had_row: Mask, has_row: Mask
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """The groups, row numbers, times and weights of the rows that go (-1) and come (1)."""
+    """The groups, row numbers, times and weights of the rows removed (-1) and added (1)."""
     room = 2 * len(codes)
     group, row = np.empty(room, np.int64), np.empty(room, np.int64)
     time, weight = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -60,8 +60,8 @@ def signed_rows(
 def ended_rows(
     codes: Ints, times: Ints, changed: Mask, before: Ints, had_row: Mask, since: Ints
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """The groups, row numbers, starts and ends of the rows that end; `since` when each group has
-    its row is brought up to date."""
+    """The groups, row numbers, starts and ends of the rows that end; updates `since`, when each
+    group got its row."""
     room = len(codes)
     group, row = np.empty(room, np.int64), np.empty(room, np.int64)
     start, end = np.empty(room, np.int64), np.empty(room, np.int64)

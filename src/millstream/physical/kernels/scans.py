@@ -1,4 +1,4 @@
-"""One look at an array: for what NumPy would make another array first, or call some functions.
+"""Single-pass tests of arrays, for which NumPy needs a temporary array or several calls.
 
 A kernel takes a fifth of a microsecond for a few values; `values.min()` takes one.
 """
@@ -14,7 +14,7 @@ Ints = NDArray[np.int64]
 
 @njit(cache=True)
 def least(values: Ints) -> int:
-    """Of none, the largest number there is."""
+    """For an empty array, the largest int64."""
     found = 2**63 - 1
     for value in values:
         found = min(found, value)
@@ -23,7 +23,7 @@ def least(values: Ints) -> int:
 
 @njit(cache=True)
 def greatest(values: Ints) -> int:
-    """Of none, the smallest number there is."""
+    """For an empty array, the smallest int64."""
     found = -(2**63)
     for value in values:
         found = max(found, value)
@@ -32,7 +32,7 @@ def greatest(values: Ints) -> int:
 
 @njit(cache=True)
 def ascends(values: Ints) -> bool:
-    """Whether none is less than the one before."""
+    """Whether no value is less than the previous one."""
     down = 0
     for i in range(1, len(values)):
         down += values[i] < values[i - 1]
@@ -41,7 +41,7 @@ def ascends(values: Ints) -> bool:
 
 @njit(cache=True)
 def climbs(values: Ints) -> bool:
-    """Whether each is greater than the one before."""
+    """Whether each value is greater than the previous one."""
     stays = 0
     for i in range(1, len(values)):
         stays += values[i] <= values[i - 1]

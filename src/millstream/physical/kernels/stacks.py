@@ -29,7 +29,7 @@ def push(
 
 @njit(cache=True)
 def pop(codes: Ints, top: Ints, below: Ints, owner: Ints) -> Ints:
-    """Take one entry from the stack of each code, which is not empty: the slots, free from now."""
+    """Pop one entry from the non-empty stack of each code; returns the freed slots."""
     slots = np.empty(len(codes), np.int64)
     for i in range(len(codes)):
         slot = top[codes[i]]
@@ -41,8 +41,8 @@ def pop(codes: Ints, top: Ints, below: Ints, owner: Ints) -> Ints:
 
 @njit(cache=True)
 def peek(group: Ints, newest: Ints, below: Ints) -> Ints:
-    """The slots of the stacks that begin at `newest`, one per item of a group: the newest of the
-    stack for the first of them, and so on down."""
+    """The slots of the stacks that begin at `newest`, one per item of a group: the newest slot for
+    the first item, the next older one for the second, and so on."""
     slots = np.empty(len(group), np.int64)
     for i in range(len(group)):
         slots[i] = newest[group[i]]

@@ -1,4 +1,4 @@
-"""Events in order of time, put together by key: the steps of each key's step function."""
+"""Groups events in order of time by key: the steps of each key's step function."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
-_SHORT = 24  # so many events are sorted by insertion
+_SHORT = 24  # fewer events are sorted by insertion
 
 
 @njit(cache=True)
 def order_by_key(codes: Ints, scratch: Ints) -> Ints:
-    """The events, key after key, each key's as they stood. `scratch` is zero for every code and is
-    left so."""
+    """The events grouped by key, in the given order within a key. `scratch` is zero for every code
+    before and after the call."""
     return grouped(codes, scratch)[0]
 
 
 @njit(cache=True)
 def ordered_steps(codes: Ints, times: Ints, scratch: Ints) -> tuple[Ints, Ints]:
-    """The events, key after key, each key's by time; and where among them those of each (code,
-    time) begin, and at last their number. They come as a few pieces that are in order of time, so
-    that those of a key are a few runs in order."""
+    """The events grouped by key and sorted by time; and the offset of each (code, time), followed
+    by the total. The input is a few pieces sorted by time, so the events of a key are a few sorted
+    runs."""
     order, starts = grouped(codes, scratch)
     buffer = np.empty(len(order), np.int64)
     for j in range(len(starts) - 1):
@@ -33,7 +33,7 @@ def ordered_steps(codes: Ints, times: Ints, scratch: Ints) -> tuple[Ints, Ints]:
 
 @njit(cache=True)
 def instants(times: Ints) -> Ints:
-    """Where the events of each instant begin, which come in order of time; at last their number."""
+    """The offset of each instant's events, which are in order of time, followed by the total."""
     bounds = np.empty(len(times) + 1, np.int64)
     count = 0
     for i in range(len(times)):
@@ -45,7 +45,7 @@ def instants(times: Ints) -> Ints:
 
 @njit(cache=True)
 def instants_by_key(codes: Ints, times: Ints) -> Ints:
-    """As `instants`, of events that come key after key."""
+    """As `instants`, for events grouped by key."""
     bounds = np.empty(len(times) + 1, np.int64)
     count = 0
     for i in range(len(times)):
@@ -70,8 +70,8 @@ def _step_bounds(order: Ints, starts: Ints, times: Ints) -> Ints:
 
 @njit(cache=True)
 def grouped(codes: Ints, scratch: Ints) -> tuple[Ints, Ints]:
-    """The events by key, and where each key begins (and at last the number of events). `scratch` is
-    zero for every code and is left so."""
+    """The events by key, and the offset of each key, followed by the total. `scratch` is zero for
+    every code before and after the call."""
     length = len(codes)
     seen = np.empty(length, np.int64)
     keys = 0
@@ -101,7 +101,7 @@ def grouped(codes: Ints, scratch: Ints) -> tuple[Ints, Ints]:
 
 @njit(cache=True)
 def sort_by_time(order: Ints, times: Ints, begin: int, stop: int, buffer: Ints) -> None:
-    """Sort the events from `begin` to `stop`; quick where they are a few runs in order."""
+    """Sort the events from `begin` to `stop`; fast for a few sorted runs."""
     if stop - begin <= _SHORT:
         _sort_by_insertion(order, times, begin, stop)
     else:
@@ -123,7 +123,7 @@ def _sort_by_insertion(order: Ints, times: Ints, begin: int, stop: int) -> None:
 
 @njit(cache=True)
 def _merge_runs(order: Ints, times: Ints, begin: int, stop: int, buffer: Ints) -> bool:
-    """Merge runs that are in order two by two; True if there was but one."""
+    """Merge sorted runs pairwise; True if there was only one."""
     first = begin
     while first < stop:
         middle = _end_of_run(order, times, first, stop)
@@ -156,7 +156,7 @@ def _end_of_run(order: Ints, times: Ints, first: int, stop: int) -> int:
 
 @njit(cache=True)
 def running_counts(codes: Ints, deltas: Ints, bounds: Ints, counts: Ints) -> Ints:
-    """How often the key is there after each step; `counts`, by code, is brought up to date."""
+    """The multiplicity of the key after each step; updates `counts`, by code."""
     after = np.empty(len(bounds) - 1, np.int64)
     for j in range(len(after)):
         code = codes[bounds[j]]
@@ -169,7 +169,7 @@ def running_counts(codes: Ints, deltas: Ints, bounds: Ints, counts: Ints) -> Int
 
 @njit(cache=True)
 def previous_steps(codes: Ints) -> Ints:
-    """The step of the same key before each step, -1 for the first one of each key."""
+    """The previous step of the same key, -1 for the first one of each key."""
     previous = np.empty(len(codes), np.int64)
     for j in range(len(codes)):
         previous[j] = j - 1 if j > 0 and codes[j] == codes[j - 1] else -1

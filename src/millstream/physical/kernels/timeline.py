@@ -1,7 +1,7 @@
 """Events in order of time, those of one instant by key: the steps of all keys, one after the other.
 
-No key needs a place of its own for that, as sorting by key does; and what is looked up for each key
-lies in memory about as it came.
+Unlike sorting by key, this needs no storage per key, and the data of each key is read in about the
+order in which it was stored.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-_SHORT = 24  # so many events are sorted by insertion
+_SHORT = 24  # fewer events are sorted by insertion
 _ONE = np.uint64(1)
 
 
 @njit(cache=True)
 def in_order(events: Ints, pieces: Ints) -> tuple[Ints, Ints]:
-    """Events in order of time and key, those that add before those that take away; and where those
-    of each instant and key begin, and at last their number. Rows are times, codes, changes and
-    others. They come as pieces in order of time; piece p begins at pieces[p], and the last entry is
-    the number of events."""
+    """Events in order of time and key, additions before removals; and the offset of each instant
+    and key, followed by the total. Rows are times, codes, changes and others. The input is pieces
+    in order of time; piece p begins at pieces[p], and the last entry is the number of events."""
     times, order = _merged(events[0], pieces)
     _order_instants(times, events[1], events[2], order)
     ordered = np.empty_like(events)
@@ -34,7 +33,7 @@ def in_order(events: Ints, pieces: Ints) -> tuple[Ints, Ints]:
 
 @njit(cache=True)
 def _merged(times: Ints, pieces: Ints) -> tuple[Ints, Ints]:
-    """Times in order, and the events that have them: pieces are merged two by two."""
+    """Sorted times and their events: pieces are merged pairwise."""
     order = np.arange(len(times))
     while len(pieces) > 2:
         next_times, next_order = np.empty_like(times), np.empty_like(order)
@@ -50,11 +49,10 @@ def _merged(times: Ints, pieces: Ints) -> tuple[Ints, Ints]:
 def _merge(
     times: Ints, order: Ints, first: int, middle: int, stop: int, to_times: Ints, to_order: Ints
 ) -> None:
-    """What lies from the first to the middle with what lies from there on.
+    """Merges the events before the middle with those after it.
 
-    From both ends at once, so that neither waits for the other; without branches, since which one
-    is next cannot be foretold; and with unsigned places, which need no test whether they count
-    from the end.
+    From both ends at once, so that neither waits for the other; without branches, since the next
+    one is unpredictable; and with unsigned indexes, which need no test for negative values.
     """
     i, j, place = np.uint64(first), np.uint64(middle), np.uint64(first)
     k, m, back = np.uint64(middle - 1), np.uint64(stop - 1), np.uint64(stop - 1)
@@ -76,7 +74,7 @@ def _merge(
 
 @njit(cache=True)
 def _order_instants(times: Ints, codes: Ints, changes: Ints, order: Ints) -> None:
-    """Put the events of each instant in order of key and sign."""
+    """Sort the events of each instant by key and sign."""
     length = len(order)
     begin = 0
     while begin < length:
@@ -101,7 +99,7 @@ def _order_instants(times: Ints, codes: Ints, changes: Ints, order: Ints) -> Non
 
 @njit(cache=True)
 def _step_bounds(times: Ints, codes: Ints) -> Ints:
-    """Where the events of each instant and key begin, and at last the number of events."""
+    """The offset of each instant and key, followed by the number of events."""
     length = len(times)
     bounds = np.empty(length + 1, np.int64)
     count = 0
@@ -116,8 +114,8 @@ def _step_bounds(times: Ints, codes: Ints) -> Ints:
 def count_steps(
     codes: Ints, ports: Ints, deltas: Ints, bounds: Ints, counts: Ints
 ) -> tuple[Ints, Ints]:
-    """For each input and step, how often the key is there before and after it; `counts`, by code
-    and input, is brought up to date."""
+    """For each input and step, the multiplicity of the key before and after it; updates `counts`,
+    by code and input."""
     steps, inputs = len(bounds) - 1, counts.shape[1]
     before = np.empty((inputs, steps), np.int64)
     after = np.empty((inputs, steps), np.int64)

@@ -1,12 +1,12 @@
-"""Versions of rows in chains by key, and rows of one instant that look them up.
+"""Versions of rows in chains by key, and lookups at instants.
 
-A version is a row with the time in which it holds with one weight. Each key has a chain of those
-that hold now and one of those that have ended, the newest first: ends do not increase along it, so
-the first one that ended too early says that all behind it did. Besides there is a line of all that
-have ended, in the order of their ends, and one of the free places.
+A version is a row with the interval in which it has one weight. Each key has a chain of current
+versions and one of ended versions, the newest first: ends do not increase along it, so once one
+version ended too early, all older ones did. In addition there is a queue of all ended versions in
+order of end, and a list of the free places.
 
-Changes of rows and the looking up go on together in order of time, so that what has ended concerns
-only what is late, however many changes a batch brings.
+Changes and lookups are processed together in order of time, so only late lookups need ended
+versions, however many changes a batch has.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Links = NDArray[np.int32]
-Versions = NDArray[Any]  # of type VERSION
+Versions = NDArray[Any]  # with dtype VERSION
 
-# A version, together in memory. `row` is -1 at a free place; `older` and `newer` are its neighbours
-# in a chain, `next` is the next in line.
+# A version, contiguous in memory. `row` is -1 at a free place; `older` and `newer` are its
+# neighbours in a chain, `next` is the next in the queue.
 VERSION = np.dtype(
     [
         ("start", np.int64),
@@ -35,16 +35,17 @@ VERSION = np.dtype(
     ]
 )
 NOW, ENDED = 0, 1  # columns of newest
-# Where free places begin; the first and the last version that has ended; how many there are in all.
+# The head of the free list; the first and the last ended version; the number of versions.
 FREE, FIRST, LAST, USED = 0, 1, 2, 3
 _FOR_EVER = 2**63 - 1
 
 
 class VersionPool(NamedTuple):
-    """Versions by place; which one of each row holds now, and its key; the newest versions of each
-    key, of those that hold and those that have ended. -1 where there is none.
+    """Versions by place; the current version of each row, and its key; the newest current and ended
+    versions of each key. -1 means none.
 
-    Kernels take its arrays one by one: they count references to a tuple's at every use.
+    Kernels take its arrays as separate arguments: with a tuple they would count references at every
+    use.
     """
 
     versions: Versions
@@ -67,12 +68,12 @@ def look_up(
     codes: Ints,
     starts: Ints,
 ) -> tuple[Ints, Ints, Ints, int]:
-    """For codes at `starts`: which of them finds which row, and how often that is there; and how
-    many versions were looked at.
+    """For codes at `starts`: which lookup finds which row, and its multiplicity; and how many
+    versions were examined.
 
-    Changes say that a row is there so often from an instant on. Both they and what looks them up
-    are in order of time; of one instant, changes come first. All changes are made; there are free
-    places for them.
+    Changes give the multiplicity of a row from an instant on. Changes and lookups are in order of
+    time; at one instant, changes come first. All changes are applied; there must be free places for
+    them.
     """
     room = 2 * len(codes) + 16
     found, numbers, weights = np.empty((3, room), np.int64)
@@ -90,8 +91,8 @@ def look_up(
     return found[:count], numbers[:count], weights[:count], touched
 
 
-# A loop that assigns its arrays anew is several times slower than one that does not: so this one
-# stops where its room ends, and goes on from there with more.
+# A loop that reassigns its arrays is several times slower. So this one stops when its room is used
+# up, and is called again with more.
 
 
 @njit(cache=True)
@@ -115,7 +116,7 @@ def _follow_chains(
     count: int,
     touched: int,
 ) -> tuple[int, int, int, int, int]:
-    """From `place` in the chains of code i on, until there is no more room; -2 is the beginning."""
+    """Continues at `place` in the chains of code i, until the room is used up; -2 is the start."""
     room, changes, known = len(found), len(rows), len(newest)
     while i < len(codes):
         code, start = codes[i], starts[i]
@@ -158,7 +159,7 @@ def _change(
     instant: int,
     count: int,
 ) -> None:
-    """From an instant on a row is there so often: its version ends, and another begins."""
+    """Change the multiplicity of a row from an instant on: its version ends, and another begins."""
     old = holding[row]
     if old >= 0 and versions[old].weight == count:
         return
@@ -183,7 +184,7 @@ def _change(
 def _link(
     versions: Versions, key_of: Links, newest: Links, place: int, row: int, chain: int
 ) -> None:
-    """Put it at the head of a chain of its row's key."""
+    """Put a version at the head of a chain of its row's key."""
     code = key_of[row]
     head = newest[code, chain]
     versions[place].row = row
@@ -207,7 +208,7 @@ def _unlink(versions: Versions, key_of: Links, newest: Links, place: int, chain:
 
 @njit(cache=True, inline="always")
 def _queue(versions: Versions, lists: Ints, place: int) -> None:
-    """Of all that have ended it is the last."""
+    """Append a version to the queue of ended ones."""
     versions[place].next = -1
     if lists[LAST] >= 0:
         versions[lists[LAST]].next = place
@@ -220,7 +221,7 @@ def _queue(versions: Versions, lists: Ints, place: int) -> None:
 def drop_ended(
     versions: Versions, holding: Links, key_of: Links, newest: Links, lists: Ints, frontier: int
 ) -> None:
-    """Take out the versions that have ended by the frontier."""
+    """Remove the versions that have ended by the frontier."""
     place = lists[FIRST]
     while place >= 0 and versions[place].end <= frontier:
         following = versions[place].next
@@ -239,7 +240,7 @@ def drop_ended(
 def link_versions(
     versions: Versions, holding: Links, key_of: Links, newest: Links, lists: Ints, count: int
 ) -> None:
-    """Make the chains of the versions that stand at the first places, in order of end and then of
+    """Build the chains of the versions at the first places, which are in order of end, then
     start."""
     for place in range(count):
         row = versions[place].row

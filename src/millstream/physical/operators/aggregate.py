@@ -1,15 +1,15 @@
-"""Aggregate: one row a group, with the values of the aggregates over its rows.
+"""Aggregate: one row per group, with the values of the aggregates over its rows.
 
 *Meaning*: for every t, out(t) = one row for each group of in(t); without keys one row at every t,
-also over nothing. With `last`, of the last rows of each group that came up to t, as a count window
-below would have them.
-*State*: for each group its key, its accumulators and its present row; for each row that will go,
-the words that its accumulators need to take it away again.
-*Form*: SIGNED gives, once the frontier has passed an instant, the old row of each group that
-changed with weight -1 and the new one with +1. INTERVALS gives the old row when it has ended; a
-group that is silent then holds the frontier back, unless the operator is the last one (`final`).
+even over no rows. With `last`, the aggregates cover the last rows of each group up to t, as with a
+count window below.
+*State*: per group its key, its accumulators and its current row; per row that will leave, the words
+that its accumulators need to remove it.
+*Form*: SIGNED emits, once the frontier has passed an instant, the old row of each changed group
+with weight -1 and the new one with +1. INTERVALS emits the old row when it has ended; an idle group
+then holds the frontier back, unless the operator is the last one (`final`).
 *Pattern*: STRICT, or as intervals WEAK, and without keys WEAKEST (K table 12.1).
-*Cost*: an event for each start and end, whatever the window's size. *Source*: K §11.5.7, §11.5.8; N
+*Cost*: an event per start and end, whatever the window's size. *Source*: K §11.5.7, §11.5.8; N
 algorithm 3 (our reading: the row of an emptied group is retracted).
 """
 
@@ -44,7 +44,7 @@ from millstream.physical.state.store import RowStore
 
 @dataclass(frozen=True)
 class Last:
-    """The last `rows` rows; those of one instant come in the order given."""
+    """The last `rows` rows; those of one instant are in the given order."""
 
     rows: int
     order: tuple[Expression, ...]
@@ -67,7 +67,7 @@ class Aggregate(PhysicalPlan):
     def pattern(self) -> Pattern:
         if self.form is Form.SIGNED:
             return Pattern.STRICT
-        return Pattern.WEAK if self.keys else Pattern.WEAKEST  # one row follows the other
+        return Pattern.WEAK if self.keys else Pattern.WEAKEST  # rows follow each other
 
     @property
     def state(self) -> str:
@@ -78,12 +78,12 @@ class Aggregate(PhysicalPlan):
 
     @property
     def is_fifo(self) -> bool:
-        """Whether rows go in the order in which they come."""
+        """Whether rows leave in the order in which they came."""
         return self.last is not None or self.input.pattern is Pattern.WEAKEST
 
     @property
     def is_lasting(self) -> bool:
-        """Whether no row ever goes."""
+        """Whether no row ever leaves."""
         return self.last is None and self.input.pattern is Pattern.MONOTONIC
 
     def open(self, context: Context) -> Operator:
@@ -111,7 +111,7 @@ class AggregateOperator(Operator):
             self._sweep = LastRows(node.last.rows, self._calls.words, bool(keys))
         self._counts = np.zeros(0, np.int64)  # rows of each group
         self._present = np.zeros(0, np.bool_)  # whether a group has a row in the output
-        self._since = np.zeros(0, np.int64)  # from when on it holds
+        self._since = np.zeros(0, np.int64)  # the start of that row
         holds = node.form is Form.INTERVALS and not node.final
         self._starts = OpenStarts() if holds else None  # of the rows in the output
         self._answer = RowStore([named.expression.type for named in node.aggregates])
@@ -141,15 +141,15 @@ class AggregateOperator(Operator):
 
     @property
     def _silence(self) -> int:
-        """Until when nothing is given: without keys, until the first input of the query is known,
-        or the end of all of them."""
+        """Until when there is no output: without keys, until the first input of the query is known,
+        or all inputs have ended."""
         if self._begun or self._node.keys:
             return NEVER
         return min(self._context.beginning, INFINITY - 1)
 
     def _begin(self, steps: KeySteps | Exchanges) -> Batch:
-        """Without keys there is a row over nothing, from before time begins until the first step;
-        where that is at the beginning, the row is only for those who look back beyond it."""
+        """Without keys there is a row over no input, from before time begins until the first step;
+        if that is at the beginning, the row matters only for operators that look back beyond it."""
         self._begun = True
         self._keys.encode((), 1)
         self._make_room()
@@ -159,15 +159,15 @@ class AggregateOperator(Operator):
         if self._node.form is Form.INTERVALS:
             return self._nothing
         first = np.zeros(1, np.int64)
-        row = Columns.of(self._answer.rows(first))  # read now: the first step changes it
+        row = Columns.of(self._answer.rows(first))  # gather now: the first step changes it
         end = INFINITY
         if len(steps) and steps.step_time[0] == self._context.beginning:
             end, self._present[0] = self._context.beginning, False
         return Batch(row, first + NEVER, first + end, first + 1, NEVER)
 
     def _coded(self, batch: Batch) -> tuple[Batch, Ints, Sequence[Ints]]:
-        """A batch without the rows that failed, the groups of its rows, and their words. Its
-        columns are those by which rows are ordered, where that matters."""
+        """A batch without the failed rows, the groups of its rows, and their words. Its columns are
+        the sort columns, if order matters."""
         if not len(batch):
             return batch, batch.start, ()
         values, batch = self._values.kept(batch)
@@ -205,14 +205,14 @@ class AggregateOperator(Operator):
         kept = np.flatnonzero(needed)
         renumbered = self._keys.keep(kept)
         self._sweep.renumber(renumbered)
-        self._resize(kept, len(kept) * 3 // 2 + 1024)  # as many as there will be the next time
+        self._resize(kept, len(kept) * 3 // 2 + 1024)  # room until the next time
         self._key_rows.vacuum(np.arange(len(kept)))
         self._answer.vacuum(np.flatnonzero(self._present))
 
     # --- the steps of the groups -----------------------------------------------------------------
 
     def _step(self, steps: KeySteps | Exchanges) -> Batch:
-        """The rows that change: each step's row against the one before it."""
+        """The rows that change: each step's row compared with the previous one."""
         answers = self._calls.step(steps)
         if isinstance(steps, KeySteps) and self._node.keys:
             return self._of_groups(steps, answers).up_to(self._reached)
@@ -225,7 +225,7 @@ class AggregateOperator(Operator):
         before, had_row, last = rows_before(codes, has_row, self._present)
         groups = codes[last]
         changed, both = had_row != has_row, had_row & has_row
-        columns = []  # the rows after each step, then those that the groups had
+        columns = []  # the rows after each step, then the groups' previous rows
         for answer, stored in zip(answers, self._answer.rows(groups), strict=True):
             column = concat([answer.values, stored])
             changed |= both & differs(column, slice(len(codes)), before)
@@ -245,7 +245,7 @@ class AggregateOperator(Operator):
         return Batch(self._key_rows.rows(group) + values, start, end, weight, self._frontier)
 
     def _of_the_only_group(self, steps: KeySteps | Exchanges, answers: Sequence[Answer]) -> Batch:
-        """Without keys rows follow each other: row i is the one before step i."""
+        """Without keys, rows follow each other: row i is the one before step i."""
         length, times = len(steps), steps.step_time
         first = np.zeros(1, np.int64)
         columns = [
@@ -267,7 +267,7 @@ class AggregateOperator(Operator):
         if at is not None:
             had_row, has_row, times = had_row[at], has_row[at], times[at]
         if self._node.form is Form.INTERVALS:
-            if at is None:  # then they lie there as they are
+            if at is None:  # contiguous already
                 start = steps.times_before(self._since[0])
                 values = Columns.of(column.slice(0, length) for column in columns)
             else:
@@ -287,7 +287,7 @@ class AggregateOperator(Operator):
         return Batch(values, start, end, weight, self._frontier).where(shown)
 
     def _succeeds(self, has_row: Mask, codes: Ints, answers: Sequence[Answer]) -> Mask:
-        """Which of the rows there are, since their aggregates could be computed."""
+        """Which rows exist, because their aggregates could be computed."""
         for answer in answers:
             if answer.failed is not None:
                 for place, message in answer.messages.items():
@@ -299,7 +299,7 @@ class AggregateOperator(Operator):
         return has_row
 
     def _end(self) -> Batch:
-        """At the end of time: the rows that hold for ever."""
+        """At the end of time: the rows that never end."""
         codes = np.flatnonzero(self._present)
         rows = self._key_rows.rows(codes) + self._answer.rows(codes)
         self._present[codes] = False

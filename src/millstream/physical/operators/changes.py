@@ -1,11 +1,11 @@
-"""Changes: the rows that come and go at each instant, for EMIT CHANGES.
+"""Changes: the rows added and removed at each instant, for EMIT CHANGES.
 
 *Meaning*: for every instant t, the rows e with in(t)(e) ≠ in(t-1)(e), each once, with the
 difference as its weight and [t, ∞) as its interval; all of an instant at once, in order of time.
-*State*: what is known of the future of the rows. *Pattern*: STRICT.
-*Cost*: an event for each start and end.
+*State*: the known future of the rows. *Pattern*: STRICT.
+*Cost*: an event per start and end.
 
-The answer begins with the first input: what held before it comes at that instant.
+The answer begins with the first input: rows valid before it are added at that instant.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Changes(PhysicalPlan):
 
 
 def _is_net(plan: PhysicalPlan) -> bool:
-    """Whether all rows of an instant differ, and change by something: groups that are told by their
-    keys do, where a new row that equals the old one has the same bits."""
+    """Whether all rows of an instant are distinct and actually change: true for groups identified
+    by their keys, if a new row that equals the old one has the same bits."""
     if isinstance(plan, Map):
         outputs = [output.expression for output in plan.outputs]
         kept = {output.key for output in outputs if isinstance(output, Column)}
@@ -62,7 +62,7 @@ def _is_net(plan: PhysicalPlan) -> bool:
 
 
 def _has_one_form(aggregate: Named) -> bool:
-    """Whether values that are equal are so bit for bit: there may be two zeros, and several NaN."""
+    """Whether equal values have equal bits: there may be two zeros, and several NaNs."""
     call = aggregate.expression
     if types.is_floating(call.type):
         assert isinstance(call, AggregateCall)

@@ -1,12 +1,12 @@
-"""Coalesce: equal rows whose intervals follow each other made one element.
+"""Coalesce: merges equal rows with adjacent intervals into one element.
 
 *Meaning*: for every t, out(t) = in(t). Elements are merged as long as they do not become longer
-than `longest`; those that are longer as they come stay as they are.
-*State*: the elements that may still grow: until the frontier has passed their end, or they are as
-long as they may be. They hold the frontier back: by less than `longest`.
+than `longest`; elements that are longer already are unchanged.
+*State*: the elements that may still grow: until the frontier has passed their end, or they have
+their maximum length. They hold the frontier back by less than `longest`.
 *Pattern*: WEAK; MONOTONIC if nothing expires. Not for input that may be retracted.
-*Cost*: one lookup an element. *Source*: K §11.7.2, algorithm 17. K merges whatever follows an
-element shorter than l_max, and so makes longer ones; here the bound that K's text gives holds.
+*Cost*: one lookup per element. *Source*: K §11.7.2, algorithm 17. K merges anything that follows an
+element shorter than l_max, and so creates longer ones; here the bound in K's text holds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Coalesce(PhysicalPlan):
 
     def __post_init__(self) -> None:
         assert self.input.pattern is not Pattern.STRICT, "settle it first"
-        assert 0 < self.longest < INFINITY, "it would wait for ever"
+        assert 0 < self.longest < INFINITY, "it would wait forever"
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -67,7 +67,7 @@ class CoalesceOperator(Operator):
         """No pieces."""
         self._keys = KeySpace([*self._types, pa.int64()])  # rows and their weight
         self._newest = np.full(64, -1, np.int64)  # number of the newest piece, by code
-        self._base = self._stop = 0  # numbers of the first piece and behind the last
+        self._base = self._stop = 0  # numbers of the first piece and one past the last
         self._since, self._until, self._weight, self._older = np.zeros((4, 64), np.int64)
         self._growing = np.zeros(64, np.bool_)
         self._rows = RowStore(self._types)
@@ -86,7 +86,7 @@ class CoalesceOperator(Operator):
         return [self._pieces(complete, frontier)]
 
     def _grown(self, batch: Batch) -> Ints:
-        """Take in elements; gives the pieces that have become as long as they may."""
+        """Add elements; returns the pieces that have reached their maximum length."""
         if not len(batch):
             return np.empty(0, np.int64)
         self._make_room(len(batch))
@@ -140,7 +140,7 @@ class CoalesceOperator(Operator):
         self._rows.vacuum(numbers & (capacity - 1))
 
     def _forget(self) -> None:
-        """Start anew with the pieces that may still grow, once most keys are of others."""
+        """Rebuild with the pieces that may still grow, once most keys belong to others."""
         if self._keys.count > 2 * (self._stop - self._base) + 1024:
             pieces = self._save_pieces()
             self._clear()

@@ -1,14 +1,15 @@
 """CountWindow: the last rows of the input, or of each of its partitions.
 
-*Meaning*: for every t, out(t) = the last `rows` of the first ⌊n/slide⌋·slide rows that came up to
-t, n how many did; with keys, of each partition. Rows of one instant come in the order given.
+*Meaning*: for every t, out(t) = the last `rows` of the first ⌊n/slide⌋·slide of the n rows up to t;
+with keys, of each partition. Rows of one instant are in the given order.
 *State*: the rows of the windows, and those that wait for the window to slide. An unbounded window
 keeps only the latter.
-*Form*: a row goes when others come, nobody knows when. SIGNED gives it as `+1 [t, ∞)` and later as
-`-1 [t', ∞)`, and no silent partition holds anything back. INTERVALS gives it when it has left, as K
-does; the oldest row then holds the frontier back, unless the operator is the last one (`final`).
+*Form*: a row leaves when others arrive, at an unknown time. SIGNED emits it as `+1 [t, ∞)` and
+later as `-1 [t', ∞)`, and no idle partition holds anything back. INTERVALS emits it when it has
+left, as K does; the oldest row then holds the frontier back, unless the operator is the last one
+(`final`).
 *Pattern*: STRICT; as intervals WEAK, and without keys WEAKEST; MONOTONIC if unbounded.
-*Cost*: constant a row. *Source*: K algorithms 13, 14 and 19, eq. 17.2.
+*Cost*: constant per row. *Source*: K algorithms 13, 14 and 19, eq. 17.2.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class CountWindowOperator(Operator):
         self._following = np.full(64, -1, np.int64)  # the next row of the partition, by slot
         self._arrived, self._oldest_number = np.zeros((2, 64), np.int64)  # by partition
         self._oldest, self._latest, self._unseen = np.full((3, 64), -1, np.int64)
-        self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read
-        # As intervals: from when on each slot has been in the window, NEVER if it is not.
+        self._gone: Ints = np.empty(0, np.int64)  # slots to free once they have been read
+        # As intervals: when each slot entered the window, NEVER if it is not in it.
         self._settles = node.form is Form.INTERVALS
         self._since = np.full(64 if self._settles else 0, NEVER, np.int64)
         self._starts = OpenStarts() if self._settles and not node.final else None
@@ -106,7 +107,7 @@ class CountWindowOperator(Operator):
         return [self._settled(slots, times, changes, batch.frontier) if self._settles else given]
 
     def _settled(self, slots: Ints, times: Ints, changes: Ints, frontier: int) -> Batch:
-        """The intervals of the rows that leave; at the end of time also of those that stay."""
+        """The intervals of the rows that leave, and at the end of time of those that stay."""
         came, went = np.flatnonzero(changes > 0), np.flatnonzero(changes < 0)
         self._since[slots[came]] = times[came]
         left, end = slots[went], times[went]
@@ -124,15 +125,15 @@ class CountWindowOperator(Operator):
         return Batch(self._rows.rows(left), start, end, one, frontier)
 
     def _staying(self, left: Ints) -> Ints:
-        """The slots that are in the window now that these have left, in order of start."""
+        """The slots in the window after these have left, in order of start."""
         stays = self._since > NEVER
         stays[left] = False
         slots = np.flatnonzero(stays)
         return slots[np.argsort(self._since[slots], kind="stable")]
 
     def _repeated(self, batch: Batch, for_ever: Mask) -> Batch:
-        """At the end of a bounded input: rows that hold for ever come in each granule, as many of
-        them as the window remembers."""
+        """At the end of a bounded input: rows that never end are repeated in each granule, as many
+        times as the window can hold."""
         if self._node.rows == INFINITY:
             raise unsettled()
         granules = self._node.rows + 3 * self._node.slide
@@ -144,7 +145,8 @@ class CountWindowOperator(Operator):
         return merged([batch.where(~for_ever), again])
 
     def _check_settled(self, given: Batch, last: int) -> None:
-        """The window must stay as it is while it slides once more over rows that hold for ever."""
+        """Check that the window does not change when it slides once more over rows that never
+        end."""
         since = last - self._node.slide * self._node.granule
         late = given.where(given.start > since)
         if counted_rows([*late.columns, of_int64(late.start)], late.weight).weight.any():
@@ -202,7 +204,7 @@ class CountWindowOperator(Operator):
         return slots
 
     def _drop_seen(self, seen: Ints) -> None:
-        """An unbounded window needs no row that was seen: nothing ever leaves it."""
+        """An unbounded window does not need rows it has seen: nothing ever leaves it."""
         self._gone = np.concatenate([self._gone, seen])
         self._oldest = self._unseen.copy()
         self._oldest_number = self._arrived // self._node.slide * self._node.slide

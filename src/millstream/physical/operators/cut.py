@@ -1,14 +1,14 @@
-"""Cut: elements cut into pieces that are no longer than a length.
+"""Cut: cuts elements into pieces of a maximum length.
 
 *Meaning*: for every t, out(t) = in(t), as pieces of `length` chronons from the start of each
-element on, the last one shorter.
-*State*: the elements of which pieces lie ahead: the first piece comes with the element, the others
-when the frontier has passed their start. What would hold for ever is one last piece when the input
-has come to its end.
-*Pattern*: WEAK, also where K's table 12.1 says that the order of ends is retained: [0, 8) and
-[5, 20) in pieces of 7 are [0, 7), [5, 12), [7, 8), …. Not for input that may be retracted.
-*Cost*: constant a piece. *Source*: K §11.7.1, algorithm 15. `Split` cuts at the instants of a grid,
-for windows.
+element, the last one shorter.
+*State*: the elements with future pieces: the first piece is emitted with the element, the others
+when the frontier has passed their start. Elements without an end become one last piece when the
+input has ended.
+*Pattern*: WEAK, also where K's table 12.1 says that the order of ends is retained: [0, 8) and [5,
+20) in pieces of 7 are [0, 7), [5, 12), [7, 8), …. Not for input that may be retracted.
+*Cost*: constant per piece. *Source*: K §11.7.1, algorithm 15. `Split` cuts at the instants of a
+grid, for windows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CutOperator(Operator):
         self._agenda = CalendarAgenda(words=3)  # starts of the next pieces; ends, weights and slots
         self._slots = Slots()
         self._rows = RowStore(node.types)
-        self._gone: Ints = np.empty(0, np.int64)  # slots that are free once they have been read
+        self._gone: Ints = np.empty(0, np.int64)  # slots to free once they have been read
         self._frontier = NEVER
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
@@ -76,8 +76,8 @@ class CutOperator(Operator):
         return [merged([due, first])]
 
     def _pieces(self, batch: Batch) -> tuple[Batch, Ints]:
-        """The pieces of elements up to the frontier, and at least the first of each; and where the
-        next piece of each starts, INFINITY where there is none."""
+        """The pieces of elements up to the frontier, at least the first of each; and the start of
+        each next piece, INFINITY if there is none."""
         begin, end = batch.start, batch.end
         stop = np.minimum(end, self._frontier)
         whole = end == INFINITY if self._frontier == INFINITY else np.zeros(len(batch), np.bool_)
@@ -94,7 +94,7 @@ class CutOperator(Operator):
         return batch.take(index).timed(start, until), following
 
     def _keep(self, batch: Batch, rest: Ints) -> None:
-        """The elements of which pieces lie ahead."""
+        """Keep the elements with future pieces."""
         index = np.flatnonzero(rest < INFINITY)
         if not len(index):
             return

@@ -1,10 +1,11 @@
-"""Deltas: what came in at each instant (ISTREAM), or what went out (DSTREAM).
+"""Deltas: the rows added at each instant (ISTREAM), or those removed (DSTREAM).
 
-*Meaning*: for every t, out(t) = in(t) - in(t-1), or in(t-1) - in(t), as multisets. What has always
-been valid never came.
-*State*: what is known of the future of the rows; nothing of the past.
-*Pattern*: WEAKEST: rows live one instant, and come in order. *Cost*: an event a start and an end.
-*Source*: CQL, as K §17.2 has it for intervals.
+*Meaning*: for every t, out(t) = in(t) - in(t-1), or in(t-1) - in(t), as multisets. Rows that were
+always valid are never added.
+*State*: the known future of the rows; nothing of the past.
+*Pattern*: WEAKEST: rows live one instant, and are emitted in order. *Cost*: an event per start and
+end.
+*Source*: CQL, adapted to intervals in K §17.2.
 """
 
 from __future__ import annotations

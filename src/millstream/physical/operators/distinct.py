@@ -1,14 +1,14 @@
 """Distinct over elements whose ends are known: G5's δ*.
 
 *Meaning*: for every t, out(t) = each row of in(t) once.
-*State*: for each row the largest end so far, until the frontier has passed it: one number a row of
-the output. (Input that may be retracted goes to `Pointwise`, which counts.)
-*Pattern*: WEAK: pieces of one row follow each other, of different rows they overlap; MONOTONIC if
+*State*: per row the largest end so far, until the frontier has passed it: one number per row of the
+output. (`Pointwise`, which counts, handles input that may be retracted.)
+*Pattern*: WEAK: pieces of one row are disjoint, pieces of different rows overlap; MONOTONIC if
 nothing expires.
-*Cost*: one lookup an element. *Source*: G5 §5.3.1; K §11.5.5.
+*Cost*: one lookup per element. *Source*: G5 §5.3.1; K §11.5.5.
 
-In order of start, an element adds to the output what lies beyond the largest end so far of its
-row. Elements that come out of order wait for the frontier.
+In order of start, an element adds to the output the part beyond the largest end so far of its row.
+Elements out of order wait for the frontier.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Filter: the rows for which a predicate holds.
 
 *Meaning*: for every t, out(t) = { (e, n) in in(t) | p(e) }.
-*State*: none. *Pattern*: that of the input. *Cost*: one evaluation a row.
+*State*: none. *Pattern*: that of the input. *Cost*: one evaluation per row.
 *Source*: K §11.5.1.
 """
 

@@ -2,7 +2,7 @@
 
 *Meaning*: for every t, out(t) = in(⌊t/g⌋·g).
 *State*: none: [s, e) holds at ⌊t/g⌋·g exactly if t lies in [⌈s/g⌉·g, ⌈e/g⌉·g).
-*Pattern*: that of the input; rounding keeps the order. *Cost*: two divisions an element.
+*Pattern*: that of the input; rounding keeps the order. *Cost*: two divisions per element.
 *Source*: K algorithm 24.
 """
 

@@ -1,16 +1,16 @@
 """Join: the pairs of rows of two inputs that satisfy a condition.
 
 *Meaning*: for every t, out(t) = { (e₁∘e₂, n₁·n₂) | (e₁, n₁) in left(t), (e₂, n₂) in right(t), θ }.
-*State*: an area for each input, of the elements that the other input may still meet: until its
-frontier has passed their end. Equalities of the condition are the key that areas are probed by; the
-rest of it, or all where there is no equality, is tested on the pairs.
+*State*: an area per input with the elements that the other input may still join with, until its
+frontier has passed their end. Areas are probed by the equalities of the condition; the rest of the
+condition, or all of it if there is no equality, is tested on the pairs.
 *Pattern*: WEAK, STRICT if an input is, MONOTONIC if both are: a pair ends with the first of its
-two, so not in the order of starts.
-*Cost*: for each element the pairs of its key. *Source*: K algorithm 6; G3; G5 §2.1.
+elements, so not in order of start.
+*Cost*: per element the pairs of its key. *Source*: K algorithm 6; G3; G5 §2.1.
 
-It is linear in each input: an element of either sign meets what the other area holds, wherever the
-two intervals overlap, and the weights multiply. Nothing waits, and no order is needed. A batch of
-signed elements is netted first, so that pairs which cancel each other are not formed.
+The join is linear in each input: an element of either sign joins with the elements of the other
+area whose intervals overlap, and the weights multiply. Nothing waits, and no order is needed. A
+batch of signed elements is netted first, so that pairs that cancel out are not formed.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class JoinKey:
 
 @dataclass(frozen=True)
 class AreaChoice:
-    """How the elements of an input are kept; by default after its pattern."""
+    """How the elements of an input are stored; by default according to its pattern."""
 
     probing: Probing = Probing.HASH
     closing: Closing = Closing.KEYED
     lazy: int = 0
     partitions: int = 64
-    calendar: bool = False  # also where a ring would do
+    calendar: bool = False  # even if a ring would do
 
     def name(self, pattern: Pattern) -> str:
         if pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not self.calendar:
@@ -105,8 +105,8 @@ class Join(PhysicalPlan):
 
 
 class Sides:
-    """The areas of both inputs of a join, and the pairs that their elements make. The condition
-    does not see the last `hidden` columns of each."""
+    """The areas of both inputs of a join, and the pairs of their elements. The condition does not
+    see the last `hidden` columns of each."""
 
     def __init__(
         self,
@@ -138,13 +138,13 @@ class Sides:
         self.areas[port] = self._choices[port].open(self._inputs[port])
 
     def netted(self, port: int, batch: Batch) -> Batch:
-        """The batch in the form in which it is joined: what comes and goes in it is one element."""
+        """The batch with additions and their retractions merged, as it is joined."""
         return netted(batch) if self._inputs[port].pattern is Pattern.STRICT else batch
 
     def codes(self, port: int, batch: Batch) -> Ints:
-        """The code of the key of each row; -1 where no key can be equal."""
+        """The code of each row's key; -1 if no key can be equal."""
         values, failed = self._key_values[port].over(batch.columns, len(batch))
-        assert failed is None, "only what cannot fail is a key"
+        assert failed is None, "keys cannot fail"
         return self.keys.encode(values, len(batch))
 
     def pairs(self, port: int, codes: Ints, batch: Batch) -> list[Pairs]:
@@ -177,7 +177,7 @@ class Sides:
         return pairs
 
     def keep(self, port: int, codes: Ints, batch: Batch) -> None:
-        """Put the elements that the other input may still meet into the area."""
+        """Put the elements that the other input may still join with into the area."""
         needed = (codes >= 0) & (batch.end > self.frontiers.each[1 - port])
         index = needed.nonzero()[0]
         if len(index) == len(codes):
@@ -186,7 +186,7 @@ class Sides:
             self.areas[port].insert(codes[index], batch.take(index))
 
     def expire(self, port: int, frontier: int) -> int:
-        """The frontier of an input has come so far; gives that of the output."""
+        """Advance the frontier of an input; returns the frontier of the output."""
         least = self.frontiers.advance(port, frontier)
         self.areas[1 - port].expire(self.frontiers.each[port])
         return least
@@ -232,7 +232,7 @@ class Sides:
 @dataclass(slots=True)
 class Pairs:
     """Pairs of a batch's elements with those of an area that satisfy the condition; `failed` are
-    those for which that could not be told."""
+    those for which the condition failed."""
 
     mine: Ints  # numbers in the batch
     theirs: Ints  # slots of the area
@@ -243,7 +243,8 @@ class Pairs:
     failed: Sequence[Pairs] = ()
 
     def tested(self, condition: Condition, columns: Columns, failed: list[Pairs]) -> Pairs:
-        """The pairs that satisfy one more part of the condition; what fails goes to `failed`."""
+        """The pairs that satisfy one more part of the condition; failing pairs are added to
+        `failed`."""
         holds, bad = condition.over(columns, len(self.mine))
         if bad is not None:
             failed.append(self.where(bad))

@@ -1,14 +1,14 @@
-"""LookupJoin: rows that live one instant, each with what a relation holds at that instant.
+"""LookupJoin: joins rows that live one instant with the contents of a relation at that instant.
 
 *Meaning*: that of the join (inner, left, semi, anti) of its inputs, where the left one's elements
-live one instant: for a left row at s, its partners are in right(s), and all that comes of it holds
-in [s, s + 1).
-*State*: the right rows, each in the versions that hold at or after the left frontier; left rows
-that are ahead of the right frontier. Equalities of the condition are the key that versions are
-found by; the rest of it, or all where there is no equality, is tested on the pairs.
-*Form*: a left row waits until the right frontier has passed it. What it finds then is final,
-whatever the right input has retracted, and comes in order of start. *Pattern*: that of the left.
-*Cost*: for each left row the rows of its key; an event for each change of a right row.
+live one instant: for a left row at s, its partners are in right(s), and its results are valid in
+[s, s + 1).
+*State*: the right rows, each in the versions that are valid at or after the left frontier; left
+rows that are ahead of the right frontier. Versions are found by the equalities of the condition;
+the rest of the condition, or all of it if there is no equality, is tested on the pairs.
+*Form*: a left row waits until the right frontier has passed it. Its result is then final, whatever
+the right input has retracted, and is emitted in order of start. *Pattern*: that of the left.
+*Cost*: per left row the rows of its key; an event per change of a right row.
 *Source*: G5 §4 (non-retroactive relations); K §17.4.
 """
 
@@ -103,9 +103,9 @@ class LookupJoinOperator(Operator):
         return [*(each.up_to(before) for each in first), last.up_to(least)]
 
     def _add(self, batch: Batch) -> None:
-        """Take in rows of the relation; those whose key is NULL are nobody's partners."""
+        """Add rows of the relation; rows with a NULL key have no partners."""
         values, failed = self._right_key.over(batch.columns, len(batch))
-        assert failed is None, "only what cannot fail is a key"
+        assert failed is None, "keys cannot fail"
         codes = self._keys.encode(values, len(batch))
         known = codes >= 0
         if known.any():
@@ -114,7 +114,7 @@ class LookupJoinOperator(Operator):
     # --- left rows that are due, in order of start -----------------------------------------------
 
     def _looked_up(self, batch: Batch) -> Iterator[Batch]:
-        """In pieces, where every row of the relation may be a partner."""
+        """In pieces, if every row of the relation may be a partner."""
         if self._keys.types:
             yield self._joined(batch)[0]
             return
@@ -127,9 +127,9 @@ class LookupJoinOperator(Operator):
             portions.formed(pairs)
 
     def _joined(self, batch: Batch) -> tuple[Batch, int]:
-        """The rows with what they find, and how many pairs were formed."""
+        """The rows with their partners, and how many pairs were formed."""
         values, failed = self._left_key.over(batch.columns, len(batch))
-        assert failed is None, "only what cannot fail is a key"
+        assert failed is None, "keys cannot fail"
         codes = self._keys.encode(values, len(batch), add=False)
         found, rows, counts = self._versions.look_up(codes, batch.start, int(batch.start[-1]) + 1)
         pairs = Pairs(
@@ -146,8 +146,8 @@ class LookupJoinOperator(Operator):
         return self._kept(batch, pairs, bad), len(found)
 
     def _kept(self, batch: Batch, pairs: Pairs, failed: Sequence[Pairs]) -> Batch:
-        """What becomes of left rows and their pairs. A partner for which the condition cannot be
-        told is neither a partner nor the lack of one."""
+        """The output for left rows and their pairs. A partner for which the condition fails counts
+        neither as a partner nor as the lack of one."""
         match self._kind:
             case JoinKind.INNER:
                 return pairs.batch(batch.frontier)
@@ -159,7 +159,7 @@ class LookupJoinOperator(Operator):
         return self._padded(batch, pairs, np.flatnonzero(alone))
 
     def _padded(self, batch: Batch, pairs: Pairs, alone: Ints) -> Batch:
-        """The pairs, and between them the left rows that are alone, beside NULLs."""
+        """The pairs, interleaved with the left rows without a partner, padded with NULLs."""
         if not len(alone):
             return pairs.batch(batch.frontier)
         mine = np.concatenate([pairs.mine, alone])

@@ -1,7 +1,7 @@
 """Map: each row replaced by expressions over it.
 
 *Meaning*: for every t, out(t) = { (f(e), n) | (e, n) in in(t) }, equal images added up.
-*State*: none. *Pattern*: that of the input. *Cost*: one evaluation a row; columns that are only
+*State*: none. *Pattern*: that of the input. *Cost*: one evaluation per row; columns that are only
 renamed or moved are not touched.
 *Source*: K §11.5.2.
 """
@@ -51,7 +51,7 @@ class MapOperator(Operator):
 
 
 class ChoiceOperator(Operator):
-    """Of a map that computes nothing: the columns at these places."""
+    """A map that computes nothing: the columns at these positions."""
 
     def __init__(self, places: list[int]) -> None:
         self._places = places

@@ -1,19 +1,19 @@
-"""MultiJoin: the rows of many inputs that go together, without intermediate results.
+"""MultiJoin: joins many inputs without intermediate results.
 
 *Meaning*: for every t, out(t) = { (e₁∘…∘eₙ, n₁·…·nₙ) | (eᵢ, nᵢ) in Sᵢ(t), all equalities and
 conditions }: that of a tree of binary joins.
-*State*: for each input an area for each set of equalities by which others reach it, of the elements
-that new ones of the others may still meet; where it is lazy, the elements not joined yet.
+*State*: per input an area for each set of equalities by which others reach it, with the elements
+that new ones of the others may still join with; if it is lazy, the elements not joined yet.
 *Pattern*: WEAK, STRICT if an input is, MONOTONIC if all are.
-*Cost*: for each new element the partial results on its way through the other inputs, in an order
-that may be another one for each input.
+*Cost*: per new element the partial results on its way through the other inputs, in an order that
+may differ per input.
 *Source*: G3 §3. New elements first is the eager or lazy multi-way join; a new element anywhere else
-is the general lazy one; one order for all inputs is the naive one. An input that an equality links
-to those bound before is probed by hash, any other one is scanned: the hybrid join. Windows over
-counts (§3.6) come as signed elements and need nothing of their own.
+is the general lazy one; one order for all inputs is the naive one. An input linked by an equality
+to those bound before is probed by hash, any other is scanned: the hybrid join. Count windows (§3.6)
+arrive as signed elements and need no special handling.
 
-It is linear in each input: new elements of one meet what the areas of all others hold, then enter
-their own area. So it is right for elements of either sign, in any order.
+The join is linear in each input: new elements of one join with the areas of all others, then enter
+their own area. So it is correct for elements of either sign, in any order.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from millstream.physical.state.keys import KeySpace
 @dataclass(frozen=True)
 class MultiJoin(PhysicalPlan):
     """`conditions` cannot fail, and are tested as soon as they can be; `condition` is tested on
-    whole rows, up to the first part of it that does not hold. `orders` has for each input the
-    order of all of them that its new elements go through. With an `interval`, they wait until the
-    frontier has come so much further (G3's τ)."""
+    complete rows, up to the first part that does not hold. `orders` has for each input the order of
+    inputs that its new elements go through. With an `interval`, they wait until the frontier has
+    advanced by that much (G3's τ)."""
 
     sources: tuple[PhysicalPlan, ...]
     links: tuple[Link, ...] = ()
@@ -98,7 +98,7 @@ class MultiJoin(PhysicalPlan):
         return equality_classes(self.links)
 
     def steps(self, port: int) -> tuple[JoinStep, ...]:
-        """The way of the new elements of an input."""
+        """The steps for the new elements of an input."""
         schemas = [source.schema for source in self.sources]
         return tuple(steps_of(self.orders[port], self.classes, self.conditions, schemas))
 
@@ -150,7 +150,7 @@ class MultiJoinOperator(Operator):
             self._new[port].append(batch.gathered())
         waits = least < INFINITY and least - self._evaluated < self._node.interval
         if waits:
-            list(batch.columns)  # gather now: what a lazy column refers to may change
+            list(batch.columns)  # gather now: the source of a lazy column may change
             return []
         given = list(self._evaluate(least))
         self._expire()
@@ -158,7 +158,8 @@ class MultiJoinOperator(Operator):
         return given or [Batch.empty(self._node.types, least)]
 
     def _evaluate(self, frontier: int) -> Iterator[Batch]:
-        """Join the new elements of each input in turn with all that is there, then keep them."""
+        """Join the new elements of each input in turn with all present elements, then store
+        them."""
         waiting = [port for port, batches in enumerate(self._new) if batches]
         for port in waiting:
             new = self._sides[port].coded(self._netted(port), self._spaces)
@@ -172,12 +173,12 @@ class MultiJoinOperator(Operator):
             self._keep(port, new)
 
     def _netted(self, port: int) -> Batch:
-        """The new elements of an input; what came and went among them is one element."""
+        """The new elements of an input, netted."""
         new = merged(self._new[port])
         return netted(new) if self._node.sources[port].pattern is Pattern.STRICT else new
 
     def _joined(self, port: int, new: Partial) -> Partial | None:
-        """The whole rows that new elements of an input make."""
+        """The complete rows that result from new elements of an input."""
         first, *steps = self._steps[port]
         first_test, *tests = self._tests[port]
         partial = new if first.port == port else self._all(self._sides[first.port])
@@ -249,7 +250,7 @@ class MultiJoinOperator(Operator):
         area.insert(self._codes(shared, new, add=True), side.stored(new))
 
     def _expire(self) -> None:
-        """Drop what no new element of another input can meet."""
+        """Drop elements that no new element of another input can join with."""
         for port, side in enumerate(self._sides):
             others = (f for other, f in enumerate(self._frontiers.each) if other != port)
             side.expired = min(others, default=INFINITY)
@@ -257,7 +258,7 @@ class MultiJoinOperator(Operator):
                 area.expire(side.expired)
 
     def _forget(self) -> None:
-        """Drop the keys that no element has, once they are the most."""
+        """Drop the keys that no element has, once they are the majority."""
         spaces = [*self._spaces, *self._compounds.values()]
         if max((space.count for space in spaces), default=0) > 2 * self.rows + 1024:
             touched = self.touched
@@ -281,7 +282,7 @@ class MultiJoinOperator(Operator):
 
     @property
     def touched(self) -> int:
-        """How many elements were looked at."""
+        """How many elements were examined."""
         areas = sum(area.touched for side in self._sides for area in side.areas.values())
         return areas + self._scanned + self._touched_before
 

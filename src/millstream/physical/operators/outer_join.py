@@ -1,11 +1,11 @@
 """OuterJoin: the pairs of a join, and the rows without a partner, padded with NULL.
 
 *Meaning*: for every t, out(t) = join(t), and for each row of an outer input that has no partner in
-the other input at t, that row beside NULLs. A partner for which the condition cannot be evaluated
-is neither a partner nor the lack of one.
-*State*: that of a join, and a gate for each outer input (see `SemiJoin`).
-*Form*: rows come when the frontier has passed them. *Pattern*: STRICT.
-*Cost*: that of the join, and an event for each start and end. *Source*: SQL; K §8.1 composes it.
+the other input at t, that row beside NULLs. A partner for which the condition fails counts neither
+as a partner nor as the lack of one.
+*State*: that of a join, and a gate per outer input (see `SemiJoin`).
+*Form*: rows are emitted when the frontier has passed them. *Pattern*: STRICT.
+*Cost*: that of the join, and an event per start and end. *Source*: SQL; K §8.1 composes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from millstream.physical.operators.semi_join import Gated, numbered
 
 @dataclass(frozen=True)
 class OuterJoin(PhysicalPlan):
-    """`outer` says of each input whether rows without a partner are given."""
+    """`outer` says per input whether rows without a partner are emitted."""
 
     left: PhysicalPlan
     right: PhysicalPlan
@@ -68,7 +68,7 @@ class OuterJoinOperator(Operator):
         before, joined = gated.frontier, []
         for each, ready in gated.ready(port, batch):
             pairs = self._pairs(each, ready) if gated.by_key else gated.take(each, ready)
-            # The other input changes the areas that the rows are read from.
+            # Gather now: the other input changes the areas of these rows.
             joined += [self._joined(found, before).gathered() for found in pairs if len(found.mine)]
         frontier = gated.expire()
         if frontier == before:
@@ -76,9 +76,9 @@ class OuterJoinOperator(Operator):
         return [*joined, *self._padded(frontier)]
 
     def _pairs(self, port: int, batch: Batch) -> list[Pairs]:
-        """Where keys decide, gates do not see pairs."""
+        """If keys decide, gates do not see pairs."""
         codes = self._gated.take_by_key(port, batch)
-        own = numbered(batch, np.zeros(len(batch), np.int64))  # nobody asks: gates go by key
+        own = numbered(batch, np.zeros(len(batch), np.int64))  # unused: gates go by key
         pairs = self._gated.sides.pairs(port, codes, own)
         self._gated.sides.keep(port, codes, own)
         return pairs

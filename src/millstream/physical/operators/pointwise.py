@@ -1,16 +1,16 @@
-"""Pointwise: how often a row is in the output depends on how often it is in the inputs.
+"""Pointwise: the multiplicity of a row in the output is a function of that in the inputs.
 
 *Meaning*: for every t and row e, out(t)(e) = f(left(t)(e), right(t)(e)), with the f of the function
-below. DISTINCT, EXCEPT, INTERSECT and their kin, and with f = identity the two changes of form:
-signed elements settled to intervals (*settle*) and intervals turned to signed elements (*expire*,
-N's EXPIRE).
-*State*: each different row with its counts, as long as it is in an input or known to come; of
-*expire*, what is known of the future of the rows.
-*Form*: SIGNED gives each change of the level when the frontier has passed it. INTERVALS waits for
-the end of each piece; a piece that stays open then holds the frontier back, unless the operator is
-the last one (`final`).
+below. DISTINCT, EXCEPT, INTERSECT and similar, and with f = identity the two changes of form:
+signed elements settled to intervals (*settle*) and intervals converted to signed elements
+(*expire*, N's EXPIRE).
+*State*: each distinct row with its counts, as long as it is in an input or known to come; for
+*expire*, the known future of the rows.
+*Form*: SIGNED emits each change of the level when the frontier has passed it. INTERVALS waits for
+the end of each piece; an open piece then holds the frontier back, unless the operator is the last
+one (`final`).
 *Pattern*: STRICT for signed elements, WEAK for intervals.
-*Cost*: an event for each start and each end. *Source*: K §11.5.5, §11.5.6; N §5; G5 §2.1.
+*Cost*: an event per start and end. *Source*: K §11.5.5, §11.5.6; N §5; G5 §2.1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from millstream.physical.state.multisets import Multisets
 
 
 class PointwiseFunction(Enum):
-    """Of the counts of a row in the inputs."""
+    """The function of the counts of a row in the inputs."""
 
     IDENTITY = "identity"
     DISTINCT = "distinct"
@@ -54,7 +54,7 @@ _NUMBERS = {
 
 
 class Form(Enum):
-    """How an operator that is not linear gives its output."""
+    """How a nonlinear operator emits its output."""
 
     SIGNED = "signed"
     INTERVALS = "intervals"
@@ -67,7 +67,7 @@ class Pointwise(PhysicalPlan):
     columns: Schema
     form: Form = Form.SIGNED
     final: bool = False
-    once: tuple[bool, ...] = (False, False)  # whether a row counts once however often it is there
+    once: tuple[bool, ...] = (False, False)  # whether a row counts at most once
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:
@@ -83,7 +83,7 @@ class Pointwise(PhysicalPlan):
 
     @property
     def expires(self) -> bool:
-        """Whether it does no more than turn intervals to signed elements."""
+        """Whether it only converts intervals to signed elements."""
         return self.function is PointwiseFunction.IDENTITY and self.form is Form.SIGNED
 
     @property
@@ -141,7 +141,7 @@ class PointwiseOperator(Operator):
         return Batch(self._multisets.rows(rows), starts, ends, weights, frontier)
 
     def _forget(self) -> None:
-        """Before the next batch: then what was given has been read."""
+        """Called before the next batch, when the last output has been read."""
         renumbered = self._multisets.forget()
         if renumbered is not None:
             self._pieces.renumber(renumbered)

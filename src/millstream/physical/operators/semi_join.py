@@ -1,16 +1,16 @@
 """SemiJoin: the rows of the left input that have a partner in the right one, or have none (anti).
 
 *Meaning*: for every t, out(t) = { (e, n) in left(t) | some e' in right(t) satisfies θ with e }, or
-none does. A partner for which θ cannot be evaluated is neither a partner nor the lack of one.
-*State*: where equality decides, the left rows and a counter for each key, no right rows; where θ
-compares with the only right row (`threshold`), that of `threshold_semi_join.py`; otherwise also
-areas of both inputs, and a counter for each left row. Elements that are ahead of the other input
-wait as they came: each takes what its columns and its interval take.
-*Form*: changes when the frontier has passed them; over elements with known ends, a row keeps its
-end and is retracted only if it must go before (G5's hybrid). INTERVALS gives each piece when it
+none does. A partner for which θ fails counts neither as a partner nor as the lack of one.
+*State*: if equality decides, the left rows and a counter per key, no right rows; if θ compares with
+the only right row (`threshold`), that of `threshold_semi_join.py`; otherwise also areas of both
+inputs, and a counter per left row. Elements that are ahead of the other input wait unchanged: each
+takes the space of its columns and its interval.
+*Form*: changes, when the frontier has passed them; for elements with known ends, a row keeps its
+end and is retracted only if it must leave earlier (G5's hybrid). INTERVALS emits each piece when it
 ends.
 *Pattern*: STRICT, or WEAK as intervals.
-*Cost*: an event for each start and end; when a gate moves, the rows of its key.
+*Cost*: an event per start and end; when a gate moves, the rows of its key.
 *Source*: K eq. 8.11 and 8.16, with the semi-join of SQL; G5 §2.1 for the negation.
 """
 
@@ -38,7 +38,7 @@ from millstream.physical.state.waiting import Waiting
 
 ROW = Field("$row", pa.int64(), nullable=False)
 
-_MANY = 1 << 16  # elements that wait before it pays to net them
+_MANY = 1 << 16  # waiting elements above which netting pays off
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class SemiJoin(PhysicalPlan):
 
 
 class Gated:
-    """Two inputs whose rows cover each other's where they are partners, for semi, anti and outer
+    """Two inputs whose rows cover their partners in the other input, for semi, anti and outer
     joins.
 
-    Where equality decides (`by_key`) a group is the code of a key plus one, and group 0 has the
-    rows whose key is NULL, which nothing covers. Otherwise each row of the gated input is its own
-    group, and carries its number through the areas, so that pairs tell what they cover.
+    If equality decides (`by_key`), a group is the code of a key plus one, and group 0 has the rows
+    with a NULL key, which nothing covers. Otherwise each row of the gated input is its own group
+    and carries its number through the areas, so that pairs identify the rows they cover.
 
-    Nothing that follows from an element can be given before the frontiers of both inputs have
-    passed its start. Until then it waits outside of areas and gates, which would need several times
-    its size where one input is far behind the other.
+    No result of an element can be emitted before the frontiers of both inputs have passed its
+    start. Until then it waits outside of areas and gates, which would need several times its size
+    if one input is far behind the other.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Gated:
         self.gates: list[Gate | None] = [None, None]
         self._frontiers = Frontiers(2)
         self._waiting = [Waiting(), Waiting()]
-        self._most = [_MANY, _MANY]  # as many may wait before they are netted
+        self._most = [_MANY, _MANY]  # how many may wait before they are netted
         self._nothing = [Batch.empty(side.types, NEVER) for side in inputs]
 
     def add_gate(self, port: int, covered_passes: bool) -> Gate:
@@ -118,11 +118,11 @@ class Gated:
         self.gates[port] = gate
         return gate
 
-    # --- a batch comes ---------------------------------------------------------------------------
+    # --- processing a batch-----------------------------------------------------------------------
 
     def forget(self) -> dict[int, Ints]:
-        """Before a batch comes, when what was given has been read: drop keys and rows that are
-        gone. Gives the new numbers of the rows of each gate where they changed."""
+        """Before a batch, when the last output has been read: drop unused keys and rows. Returns
+        the new row numbers of each gate where they changed."""
         if self.by_key:
             self._forget_keys()
         changed = {}
@@ -162,11 +162,11 @@ class Gated:
 
     @property
     def frontier(self) -> int:
-        """Below it, all elements of both inputs have been taken."""
+        """All elements of both inputs below it have been processed."""
         return self.sides.frontiers.least
 
     def ready(self, port: int, batch: Batch) -> list[tuple[int, Batch]]:
-        """A batch comes: the elements of each input that can be taken now, if there are any."""
+        """Add a batch; returns the elements of each input that can be processed now, if any."""
         before, least = self._frontiers.least, self._frontiers.advance(port, batch.frontier)
         batch = self.sides.netted(port, batch)
         if least == before:
@@ -179,21 +179,21 @@ class Gated:
         return [(each, going[each]) for each in (0, 1) if len(going[each])]
 
     def _net_waiting(self, port: int) -> None:
-        """What comes in one batch and goes in another is one element, where many wait."""
+        """Net elements across batches, if many wait."""
         waiting = self._waiting[port]
         if self.inputs[port].pattern is Pattern.STRICT and len(waiting) >= self._most[port]:
             waiting.add(self.sides.netted(port, merged(waiting.emptied())))
             self._most[port] = max(_MANY, 2 * len(waiting))
 
     def expire(self) -> int:
-        """What was ready is taken: let go of what ends before; gives the new frontier."""
+        """After the ready elements are processed: expire elements; returns the new frontier."""
         for port in (0, 1):
             self.sides.expire(port, self._frontiers.least)
         return self.frontier
 
     def take(self, port: int, batch: Batch) -> list[Pairs]:
-        """Take in a batch: its rows to their gate, and what they cover to the other one. Gives the
-        pairs that the batch makes, if areas are kept."""
+        """Process a batch: add its rows to their gate, and their coverage to the other one. Returns
+        the pairs of the batch, if areas are kept."""
         if self.by_key:
             self.take_by_key(port, batch)
             return []
@@ -219,7 +219,7 @@ class Gated:
         return codes
 
     def _cover(self, pairs: Pairs) -> None:
-        """A pair covers both its rows; one that failed does too, where that keeps rows out."""
+        """A pair covers both its rows; a failed pair does too, if that keeps rows out."""
         widths = [len(side.schema) for side in self.inputs]
         places = [widths[0], widths[0] + 1 + widths[1]]
         for gate, place in zip(self.gates, places, strict=True):
@@ -265,7 +265,7 @@ class Gated:
 
 @dataclass(frozen=True)
 class Numbered(PhysicalPlan):
-    """An input whose rows carry their number in a last column; only its facts are used."""
+    """An input whose rows carry their number as the last column; only its facts are used."""
 
     input: PhysicalPlan
 

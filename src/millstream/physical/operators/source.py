@@ -2,10 +2,10 @@
 
 *Meaning*: out(t) = the rows whose time is t, or whose interval contains t.
 *State*: none.
-*Pattern*: WEAKEST for rows in order of time; WEAK with a delay, and for rows that bring their own
+*Pattern*: WEAKEST for rows in order of time; WEAK with a delay, and for rows with their own
 interval; STRICT for a table that changes, MONOTONIC for one that does not.
 
-The engine hands over rows that are typed and checked; the frontier of the source is its business.
+The engine passes typed and checked rows, and is responsible for the frontier of the source.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Source(PhysicalPlan):
     ordered: bool
     arrival: bool = False
     lifetime: Lifetime = Lifetime.INSTANT
-    begins: bool = True  # whether its first row may be where time begins
-    small: bool = False  # whether all its rows may well be in many places
+    begins: bool = True  # whether time may begin with its first row
+    small: bool = False  # whether all its rows may be replicated
 
     input_names = ()
 
@@ -55,7 +55,7 @@ class Source(PhysicalPlan):
 
 
 def first_start(starts: Ints) -> int:
-    """The earliest instant at which something came; what has been there since ever did not come."""
+    """The earliest start, without rows that were always valid."""
     first = least(starts)
     return first if first > ALWAYS else int(starts[starts > ALWAYS].min(initial=INFINITY))
 

@@ -1,12 +1,12 @@
 """Split: the input cut into granules.
 
 *Meaning*: for every t of the grid, out(t) = in(t), as elements of one granule each.
-*State*: the rows that hold, and what is known of their future.
-*Pattern*: WEAKEST: granule after granule, in order. *Cost*: a row costs once a granule, however
-long it holds. *Source*: K §11.7.1 with l_out = the granule.
+*State*: the valid rows, and their known future.
+*Pattern*: WEAKEST: granule by granule, in order. *Cost*: constant per row and granule. *Source*: K
+§11.7.1 with l_out = the granule.
 
-Time begins with the first input of the query: what held before that is not cut, and nothing is
-given until no source can start earlier. What holds for ever at the end of a bounded input comes as
+Time begins with the first input of the query: elements before that are not cut, and nothing is
+emitted until no source can start earlier. At the end of a bounded input, rows that never end become
 one element.
 """
 
@@ -50,8 +50,8 @@ class SplitOperator(Operator):
         self._context = context
         self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
         self._known = NEVER  # the frontier of the input
-        self._frontier = NEVER  # that of the output
-        self._given = NEVER  # what is before it has been given
+        self._frontier = NEVER  # of the output
+        self._given = NEVER  # everything before it has been emitted
 
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         self._multiset.forget()
@@ -66,16 +66,16 @@ class SplitOperator(Operator):
         return [self._cut(*self._pieces(self._frontier))]
 
     def _pieces(self, frontier: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """The codes, starts, ends and levels that are known by the frontier."""
+        """The codes, starts, ends and levels known up to the frontier."""
         levels = self._multiset.counts[:, 0]
         held = np.flatnonzero(levels)
         held_levels = levels[held]
         steps, counts = self._multiset.due(frontier)
-        order = np.argsort(steps.step_code, kind="stable")  # in order of time for each row
+        order = np.argsort(steps.step_code, kind="stable")  # by time within each row
         codes, times = steps.step_code[order], steps.step_time[order]
         before, after = counts.before[0, order], counts.after[0, order]
         previous = previous_steps(codes)
-        last = np.append(previous[1:] < 0, True)[: len(codes)]  # of its row
+        last = np.append(previous[1:] < 0, True)[: len(codes)]  # the last of its row
         still = np.isin(held, codes, invert=True)
         return (
             np.concatenate([codes, codes[last], held[still]]),
@@ -91,12 +91,12 @@ class SplitOperator(Operator):
         )
 
     def _cut(self, codes: Ints, start: Ints, end: Ints, level: Ints) -> Batch:
-        """The granules that begin before the frontier and were not given."""
+        """The granules that begin before the frontier and were not emitted yet."""
         granule = self._granule
         first = max(self._given, self._context.beginning)
         begin = up(np.maximum(start, first), granule)
         stop = up(np.minimum(end, self._frontier), granule)
-        if self._frontier == INFINITY:  # what has no end is cut only as far as others change
+        if self._frontier == INFINITY:  # rows without end are cut only as far as others change
             changes = np.concatenate([begin, end[end < INFINITY], [NEVER]])
             settled = int(up(changes[changes < INFINITY].max(keepdims=True), granule)[0])
             stop = np.minimum(stop, settled)

@@ -1,12 +1,12 @@
-"""A semi-join on a comparison with the only row of its right input, as `HAVING n >= (SELECT …)` is.
+"""A semi-join on a comparison with the only row of its right input, as in `HAVING n >= (SELECT …)`.
 
 *Meaning*: that of `SemiJoin`, for θ = (x < y), or another order, where right(t) has at most one row
 at every t.
-*State*: the left rows at a gate, grouped by x; the different values of x in order; left rows and
+*State*: the left rows at a gate, grouped by x; the distinct values of x in order; left rows and
 changes of y that are ahead of the other input.
 *Form* and *pattern*: as for any semi-join.
-*Cost*: an event for each start and end of a left row, a binary search for each change of y, and the
-rows whose x it crosses: those whose answer changes. Other rows are not looked at.
+*Cost*: an event per start and end of a left row, a binary search per change of y, and the rows
+whose x it crosses: those whose result changes. Other rows are not examined.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from millstream.physical.state.keys import KeySpace
 from millstream.physical.state.thresholds import Comparison, Thresholds
 from millstream.physical.state.waiting import Waiting
 
-_MANY = 1 << 16  # rows that wait before it pays to net them
+_MANY = 1 << 16  # waiting rows above which netting pays off
 _TURNED: dict[str, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def compared(
     condition: Expression | None, left: Schema, right: Schema
 ) -> tuple[Expression, Comparison, Expression] | None:
-    """A condition that compares a value of the left input with one of the right one by their order,
-    taken apart; None if it is another one."""
+    """The parts of a condition that compares a left value with a right one by order; None for other
+    conditions."""
     if not isinstance(condition, Call) or condition.function not in _TURNED:
         return None
     one, other = condition.arguments
@@ -62,13 +62,13 @@ def _reads(expression: Expression, schema: Schema) -> bool:
 
 
 def _known(values: pa.Array) -> Ints:
-    """The places of values that are not NULL."""
+    """The positions of values that are not NULL."""
     valid = validity(values)
     return np.arange(len(values)) if valid is None else positions(valid)
 
 
 class ComparingJoin(Protocol):
-    """The semi-join that the operator is opened for."""
+    """The semi-join for which the operator is opened."""
 
     @property
     def left(self) -> PhysicalPlan: ...
@@ -100,16 +100,16 @@ class ThresholdOperator(Operator):
             Evaluation([expression], side.schema, context)
             for expression, side in zip((value, threshold), (node.left, node.right), strict=True)
         ]
-        self._keys = KeySpace([value.type])  # of values, without NULL
+        self._keys = KeySpace([value.type])  # values, without NULL
         self._words = np.empty(64, np.int64)  # by code
-        self._fresh = 0  # the first code of those that are not sorted in yet
+        self._fresh = 0  # the first code not sorted in yet
         self._sorted = Thresholds(comparison)
         self._moves = Sweep(ordered=False, words=1)  # of the threshold
-        self._count = 0  # of right rows that hold: the threshold is known where it is one
-        self._threshold = 0  # their sum, and so the only one
+        self._count = 0  # valid right rows: the threshold is known if it is 1
+        self._threshold = 0  # the sum of the right rows
         self._frontiers = Frontiers(2)
-        self._waiting = Waiting()  # left rows of which nothing can be said yet
-        self._most = _MANY  # as many may wait before they are netted
+        self._waiting = Waiting()  # left rows that are not decided yet
+        self._most = _MANY  # how many may wait before they are netted
         self._nothing = Batch.empty(node.left.types, NEVER)
         self._pieces = Pieces(hold=not node.final)
         self._gate = Gate(
@@ -140,21 +140,21 @@ class ThresholdOperator(Operator):
         return [self._settled(passed, frontier)]
 
     def _wait(self, batch: Batch) -> None:
-        """Until the threshold is known, rows wait as they came; what comes in one batch and goes in
-        another is one element, where many wait."""
+        """Rows wait unchanged until the threshold is known; if many wait, they are netted across
+        batches."""
         self._waiting.add(batch)
         if self._signed[0] and len(self._waiting) >= self._most:
             self._waiting.add(netted(merged(self._waiting.emptied())))
             self._most = max(_MANY, 2 * len(self._waiting))
 
     def _value(self, port: int, batch: Batch) -> pa.Array:
-        """What is compared of each row."""
+        """The compared value of each row."""
         (values,), failed = self._values[port].over(batch.columns, len(batch))
-        assert failed is None, "what can fail is not compared here"
+        assert failed is None, "compared values cannot fail"
         return values
 
     def _codes(self, values: pa.Array) -> Ints:
-        """The code of each value, -1 for NULL; unknown ones are taken in."""
+        """The code of each value, -1 for NULL; adds unknown values."""
         if values.null_count:
             index = _known(values)
             codes = np.full(len(values), -1)
@@ -173,7 +173,7 @@ class ThresholdOperator(Operator):
         return codes
 
     def _note_moves(self, batch: Batch) -> None:
-        """A row whose value is NULL is like none: nothing compares with it."""
+        """A row with a NULL value counts as absent: nothing compares with it."""
         values = self._value(1, batch)
         if values.null_count:
             index = _known(values)
@@ -181,7 +181,7 @@ class ThresholdOperator(Operator):
         self._moves.add(np.zeros(len(batch), np.int64), batch, [*order_words(values)])
 
     def _cover(self, frontier: int) -> None:
-        """Tell the gate which values the comparison holds for, at every instant up to the
+        """Tell the gate for which values the comparison holds, at every instant up to the
         frontier."""
         fresh = np.arange(self._fresh, self._keys.count)
         words = self._words[fresh]
@@ -192,8 +192,8 @@ class ThresholdOperator(Operator):
         steps = self._moves.due(frontier, 1)
         if not len(steps):
             return
-        # At most one row holds at an instant, so that sums of rows are rows; they may overflow on
-        # the way, and then come back.
+        # At most one row is valid at an instant, so sums of rows are rows; intermediate sums may
+        # wrap around.
         changes = np.add.reduceat(steps.delta, steps.bounds[:-1])
         sums = np.add.reduceat(steps.delta * steps.words[0], steps.bounds[:-1])
         counts = np.cumsum(np.append(self._count, changes))
@@ -214,7 +214,7 @@ class ThresholdOperator(Operator):
         return Batch(self._gate.rows(rows), starts, ends, weights, frontier)
 
     def _forget(self) -> None:
-        """Drop the values and rows that are gone, when what was given has been read."""
+        """Drop unused values and rows, after the last output has been read."""
         if self._keys.is_stale:
             live = np.zeros(self._keys.count + 1, np.bool_)
             live[0] = True

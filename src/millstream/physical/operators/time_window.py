@@ -1,14 +1,14 @@
-"""TimeWindow: each row of an instant stays for a while.
+"""TimeWindow: extends the validity of each row to the window.
 
 *Meaning*: for every t, out(t) = the sum of in(u) over the granules u of the window that ends at the
 last instant, before or at t, at which the window slides.
-*State*: none: a row of granule k comes when the window first reaches it, at `enter(k)`, and goes at
-`enter(k + size)`.
+*State*: none: a row of granule k enters when the window first reaches it, at `enter(k)`, and leaves
+at `enter(k + size)`.
 *Pattern*: that of the input, since both are monotone in k; MONOTONIC if the window is unbounded.
-*Cost*: constant an element. *Source*: K algorithms 12 and 18, eq. 17.1.
+*Cost*: constant per element. *Source*: K algorithms 12 and 18, eq. 17.1.
 
-Elements must cover one granule. Only at the end of a bounded input, what is left of the input for
-ever comes as one element; it adds to the window until that is full.
+Elements must cover one granule. Only at the end of a bounded input do rows that never end arrive as
+one element, which adds to the window until it is full.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TimeWindowOperator(Operator):
         return batch.timed(self.enter(batch.start), self.enter(end))
 
     def enter(self, start: Ints) -> Ints:
-        """When the granule that starts there comes into the window."""
+        """When the granule that starts there enters the window."""
         granule, slide = self._node.granule, self._node.slide
         if slide == granule:
             return start
@@ -74,12 +74,12 @@ class TimeWindowOperator(Operator):
         return np.where(free, (begun + slide) // slide * slide - granule, INFINITY)
 
     def _filled(self, batch: Batch) -> Batch:
-        """Rows that hold for ever: each granule adds one more, until the first one leaves."""
+        """For rows that never end: each granule adds one more, until the first one leaves."""
         if self._node.size == INFINITY:
             raise unsettled()
         count = self._node.size // self._node.granule
         check_pieces(np.full(len(batch), count), self._node.granule)
-        # All start at one instant: step after step they come in order.
+        # All start at one instant, so step by step they are in order.
         rows = np.tile(np.arange(len(batch)), count)
         steps = np.repeat(np.arange(count, dtype=np.int64), len(batch)) * self._node.granule
         filled = batch.take(rows)

@@ -1,12 +1,12 @@
 """TopN: the first rows of every snapshot, or of each of its groups, in an order.
 
-*Meaning*: for every t, out(t) = the first `limit` rows of in(t), a row counted as often as it is
-there; with keys, of each group.
-*State*: the rows that are there, sorted, and what is known of their future; of elements in order of
-start and end, only the rows that may yet be among the first, as far as a look at a batch tells.
-*Form*: changes when the frontier has passed them. *Pattern*: STRICT.
-*Cost*: for each event of such a row a binary search, and for each instant of a group at which they
-change the first rows of it.
+*Meaning*: for every t, out(t) = the first `limit` rows of in(t), counting duplicates; with keys, of
+each group.
+*State*: the present rows, sorted, and their known future; for elements in order of start and end,
+only the rows that may still become one of the first, as far as a batch shows.
+*Form*: changes, when the frontier has passed them. *Pattern*: STRICT.
+*Cost*: a binary search per event of such a row, and per instant at which a group changes, its first
+rows.
 *Source*: SQL's ORDER BY … LIMIT.
 """
 
@@ -34,7 +34,7 @@ from millstream.physical.operator import Context, Operator, Pattern, PhysicalPla
 from millstream.physical.state.contenders import Lasting, contenders
 from millstream.physical.state.multisets import Multisets
 
-_PART = 1024  # rows that are looked at together: few, so that what was there outlasts their coming
+_PART = 1024  # rows examined together: few, so that present rows outlast them
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class TopN(PhysicalPlan):
         return TopNOperator(self, context)
 
 
-Entry = tuple[Any, ...]  # the place in an order, and the code of the row
+Entry = tuple[Any, ...]  # the position in the order, and the code of the row
 
 
 @total_ordering
 class Descending:
-    """A key that is ordered the other way round."""
+    """A key in reverse order."""
 
     __slots__ = ("key",)
 
@@ -76,8 +76,8 @@ class Descending:
 
 
 def _place(value: object, descending: bool) -> tuple[Any, Any]:
-    """Where a value stands, as a pair that is compared without code of ours where it is a number:
-    whether it is NaN, which is larger than all numbers, and its key."""
+    """The sort key of a value, as a pair that compares without Python code if it is a number:
+    whether it is NaN, which is greater than all numbers, and its key."""
     if value is None:
         return 0, 0
     if isinstance(value, float):
@@ -93,13 +93,13 @@ def _place(value: object, descending: bool) -> tuple[Any, Any]:
 
 
 class Ranked:
-    """The rows of a group, sorted, each as its place in the order and its code; and those of them
-    on top."""
+    """The sorted rows of a group, each as its position in the order and its code; and those on
+    top."""
 
     def __init__(self) -> None:
         self.rows = SortedList()
         self.top: dict[int, int] = {}
-        self.last: Entry | None = None  # on top, where there is no room for more
+        self.last: Entry | None = None  # on top, if the top is full
 
     def first(self, limit: int, counts: Ints) -> dict[int, int]:
         top: dict[int, int] = {}
@@ -121,10 +121,10 @@ class TopNOperator(Operator):
         self._values = Evaluation([*order, *node.keys], node.input.schema, context)
         self._value_types = [expression.type for expression in (*order, *node.keys)]
         self._multiset = Multisets(node.types, [node.input.pattern is Pattern.WEAKEST])
-        self._places: list[tuple[Row, Entry]] = []  # group and place in its order, by code
+        self._places: list[tuple[Row, Entry]] = []  # group and sort key, by code
         self._groups: dict[Row, Ranked] = {}
-        self._levels = np.zeros(64, np.int64)  # how often each row is there, by code
-        # Where ends tell which rows need not be kept; groups are kept as they come.
+        self._levels = np.zeros(64, np.int64)  # multiplicity of each row, by code
+        # Used if ends show which rows need not be kept; groups are kept as they come.
         sifts = node.input.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not node.keys
         self._lasting = Lasting() if sifts and node.limit > 0 else None
         self._frontier = NEVER
@@ -142,7 +142,7 @@ class TopNOperator(Operator):
         return [Batch(self._multiset.rows(codes), times, end, weights, batch.frontier)]
 
     def _parts(self, batch: Batch) -> Iterator[Batch]:
-        """The batch as several, each with the frontier after it."""
+        """The batch in parts, each with its frontier."""
         if self._lasting is None or len(batch) <= _PART:
             yield batch
             return
@@ -152,7 +152,7 @@ class TopNOperator(Operator):
             yield part.up_to(min(batch.frontier, later))
 
     def _taken(self, batch: Batch) -> Iterator[tuple[int, int, int]]:
-        """Take in a batch; gives (code, time, change) of the rows on top."""
+        """Process a batch; yields (code, time, change) of the rows on top."""
         if self._lasting is not None and len(batch) > self._node.limit:
             batch = self._sifted(batch, self._lasting)
         known = self._multiset.keys.count
@@ -165,7 +165,7 @@ class TopNOperator(Operator):
             yield from self._changes(batch.frontier)
 
     def _sifted(self, batch: Batch, lasting: Lasting) -> Batch:
-        """Without rows that never come on top."""
+        """Drops rows that never reach the top."""
         ranked = self._groups.get(())
         worst = None if ranked is None else self._lasting_row(ranked, lasting, batch.start.max())
         if worst is None:
@@ -176,12 +176,12 @@ class TopNOperator(Operator):
         return batch.take(rows)
 
     def _lasting_row(self, ranked: Ranked, lasting: Lasting, until: int) -> int | None:
-        """The last one of so many rows as may be on top, the best of those that stay so long."""
+        """The last of the `limit` best rows that stay until `until`, if there are that many."""
         stays = (code for *_, code in ranked.rows if lasting.until[code] >= until)
         return next(islice(stays, self._node.limit - 1, None), None)
 
     def _place(self, known: int) -> None:
-        """Find out to which group new rows belong, and where they stand in it."""
+        """Determine the group and the sort key of new rows."""
         fresh = np.arange(known, self._multiset.keys.count)
         rows = self._multiset.rows(fresh)
         values, _ = self._values.over(rows, len(fresh))
@@ -199,7 +199,7 @@ class TopNOperator(Operator):
         return tuple(rank)
 
     def _changes(self, frontier: int) -> Iterator[tuple[int, int, int]]:
-        """What changes before the frontier, instant by instant."""
+        """The changes before the frontier, instant by instant."""
         steps, counts = self._multiset.due(frontier)
         codes, times = steps.step_code, steps.step_time
         order = np.argsort(times, kind="stable")
@@ -274,7 +274,7 @@ class TopNOperator(Operator):
         }
 
     def restore(self, state: State) -> None:
-        """The sorted rows are made anew."""
+        """Rebuilds the sorted rows."""
         self._multiset.restore(state["multiset"])
         self._place(0)
         self._levels, self._frontier = state["levels"], state["frontier"]

@@ -1,8 +1,8 @@
 """Union: the elements of both inputs.
 
 *Meaning*: for every t, out(t) = left(t) + right(t).
-*State*: the frontiers. *Pattern*: that of the more complex input, but never WEAKEST: the inputs
-come one after the other, and windows of different length end in another order (K table 12.1).
+*State*: the frontiers. *Pattern*: that of the more complex input, but never WEAKEST: inputs arrive
+one after the other, and windows of different lengths end in a different order (K table 12.1).
 *Cost*: none. *Source*: K §11.5.3.
 """
 

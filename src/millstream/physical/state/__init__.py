@@ -1,1 +1,1 @@
-"""What operators keep: rows by slot, keys as codes, strings once, versions."""
+"""Building blocks of operator state: rows by slot, keys as codes, pooled strings, versions."""

@@ -1,8 +1,8 @@
-"""Contenders: the rows of a batch that may ever be among the first.
+"""Contenders: the rows of a batch that may ever be among the first rows.
 
-A row never is if at each instant of its life there are enough better ones: until the batch has
-come, rows that were there before and stay so long; from then on, rows of the batch that stay as
-long as it does. Of rows in no order few are left: about limit · (1 + log(rows / limit)).
+A row never is if at each instant of its life there are enough better ones: until the end of the
+batch, older rows that stay that long; from then on, rows of the batch that last at least as long.
+For rows in random order few are left: about limit · (1 + log(rows / limit)).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from millstream.physical.ordering import order_words
 
 
 class Lasting:
-    """How long the rows of a multiset stay, by code. Elements come in order of start, or stay for
-    ever."""
+    """How long the rows of a multiset stay, by code. Elements arrive in order of start, or never
+    end."""
 
     def __init__(self) -> None:
         self.until, self._over = np.full((2, 64), NEVER)
@@ -31,7 +31,7 @@ class Lasting:
         return 2 * self.until.nbytes
 
     def add(self, codes: Ints, start: Ints, end: Ints, frontier: int) -> None:
-        """Elements come; what is before the frontier has been seen."""
+        """Add elements; those before the frontier are complete."""
         count = int(codes.max(initial=-1)) + 1
         self.until = with_room(self.until, count, NEVER)
         self._over = with_room(self._over, count, NEVER)
@@ -55,8 +55,9 @@ def contenders(
     order: Sequence[SortKey],
     limit: int,
 ) -> Ints:
-    """The rows, given in order of end, that may be among the first `limit`, by number. `values` are
-    what decides, `worst` that of a row: as many as the limit are no worse until all have come."""
+    """The numbers of the rows, given in order of end, that may be among the first `limit`. `values`
+    are the sort values, `worst` those of a row: at least `limit` rows are no worse until the end of
+    the batch."""
     both = [concat([column, last]) for column, last in zip(values, worst, strict=True)]
     ranks = ranked(both, order)
     rows, last = ranks[:-1], ranks[-1]
@@ -64,7 +65,7 @@ def contenders(
 
 
 def ranked(values: Sequence[pa.Array], order: Sequence[SortKey]) -> Ints:
-    """The place of each row in the order; equal ones have the same."""
+    """The rank of each row in the order; equal rows have equal ranks."""
     words: list[Ints] = []
     for array, key in zip(values, order, strict=True):
         is_null = array.is_null().to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""The rows of a key space by code: what the words of the keys tell is not kept a second time."""
+"""The rows of a key space by code, decoded from the words of the keys where possible."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class KeyColumn:
 
 
 class KeyRows:
-    """As a `RowStore`, whose slots are the codes of keys. Nested values, which are taken apart in
-    keys, are kept as they came."""
+    """Like a `RowStore` whose slots are the codes of keys. Nested values, which keys decompose, are
+    stored as they came."""
 
     def __init__(self, keys: KeySpace) -> None:
         self._kept = [i for i in range(len(keys.types)) if not keys.tells(i)]
@@ -45,7 +45,7 @@ class KeyRows:
         self._store.put(codes, Columns([columns.lazy[i] for i in self._kept]))
 
     def rows(self, codes: Ints) -> Columns:
-        """Gathered when read: before the keys are changed."""
+        """Gathered when read, which must happen before the keys change."""
         return Columns.gathered(self._columns, codes)
 
     def move(self, old: Ints, capacity: int) -> None:

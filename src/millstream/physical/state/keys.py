@@ -1,10 +1,10 @@
-"""Keys of any type, exactly, as dense codes.
+"""Maps keys of any type to dense codes, exactly.
 
-A key is some columns of a row. Each column is brought to int64 words such that two values are
+A key is some columns of a row. Each column is converted to int64 words such that two values are
 equal in SQL exactly if their words are: numbers and times are their own words (-0.0 is 0.0, all
-NaN are one), strings are codes of a pool, arrays and structs are taken apart. A table then gives
-each different sequence of words a code. Codes are dense, so all that operators keep for a key are
-entries of arrays.
+NaNs are the same), strings are codes of a pool, arrays and structs are decomposed. A hash table
+assigns each distinct sequence of words a code. Codes are dense, so operators store the data of keys
+in arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from millstream.physical.state.pool import StringPool, power_of_two
 
 
 class Words:
-    """How the values of one type become words."""
+    """Converts the values of one type to words."""
 
     def __init__(self, type: pa.DataType) -> None:
         self.type = type = ordinary_type(type)
@@ -48,7 +48,7 @@ class Words:
         self.width = self._width()
 
     def _width(self) -> int:
-        """Without the word that tells NULL."""
+        """Without the NULL word."""
         if pa.types.is_null(self.type):
             return 0
         if pa.types.is_struct(self.type):
@@ -61,7 +61,7 @@ class Words:
         return own + sum(part.nbytes for part in self.parts)
 
     def of(self, array: pa.Array) -> list[Ints]:
-        """`width` words; 0 where NULL."""
+        """`width` words per value; 0 where NULL."""
         type = self.type
         if self.is_number:
             return [int64(array)]
@@ -80,11 +80,11 @@ class Words:
         return [np.maximum(self.pool.encode(array), 0)]
 
     def nullable(self, array: pa.Array) -> list[Ints]:
-        """The words, and one that tells NULL."""
+        """The words, and the NULL word."""
         return [*self.of(array), _nulls(array).astype(np.int64)]
 
     def _list_words(self, array: pa.Array) -> Ints:
-        """A list is the string of its elements' words."""
+        """A list becomes the byte string of its elements' words."""
         assert self.pool is not None
         (part,) = self.parts
         lengths = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
@@ -95,7 +95,7 @@ class Words:
         return self.pool.encode_bytes(offsets, data, np.zeros(len(array), np.int64))
 
     def keep(self, rows: Ints) -> None:
-        """Drop all strings but those of these words, which are told anew."""
+        """Drop all strings but those of these words, which are renumbered in place."""
         if self.pool is not None and self.pool.count:
             codes, places = np.unique(rows[0], return_inverse=True)
             lists = pa.types.is_list(self.type)
@@ -107,7 +107,7 @@ class Words:
                 place += part.width + 1
 
     def _kept_lists(self, codes: Ints) -> Ints:
-        """The new codes of some lists, when all others are dropped and the strings of these too."""
+        """The new codes of some lists, after all others and unused strings are dropped."""
         assert self.pool is not None
         (part,) = self.parts
         ends, data = self.pool.strings(codes)
@@ -150,7 +150,7 @@ def _or_null(codes: Ints, valid: Mask) -> Ints:
 
 
 def fields_of(array: pa.Array) -> list[pa.Array]:
-    fields: list[pa.Array] = array.flatten()  # with the NULLs of the struct itself
+    fields: list[pa.Array] = array.flatten()  # includes the NULLs of the struct itself
     return fields
 
 
@@ -160,10 +160,10 @@ def _nulls(array: pa.Array) -> Mask:
 
 
 class KeySpace:
-    """The codes of the keys that an operator has seen and not forgotten.
+    """The codes of the keys that an operator knows.
 
-    A NULL is a value like others, as in GROUP BY; but a key with a NULL in a column that `unknown`
-    names has no code (-1), as in a join.
+    NULL is a value like others, as in GROUP BY; but a key with a NULL in a column of `unknown` has
+    no code (-1), as in a join.
     """
 
     def __init__(self, types: Sequence[pa.DataType], unknown: Collection[int] = ()) -> None:
@@ -183,7 +183,7 @@ class KeySpace:
 
     @property
     def room(self) -> int:
-        """For so many keys."""
+        """The number of keys there is room for."""
         return self._keys.shape[1]
 
     def encode(self, columns: Sequence[pa.Array], length: int, add: bool = True) -> Ints:
@@ -213,12 +213,12 @@ class KeySpace:
             elif column.null_count or self._tells_null[number]:
                 self._tell_null(number)
                 rows.append(_nulls(column).astype(np.int64))
-        if not rows:  # no column has more than NULL
+        if not rows:  # all columns are NULL
             return np.zeros((0, length), np.int64), absent
         return (rows[0].reshape(1, -1) if len(rows) == 1 else np.array(rows)), absent
 
     def _tell_null(self, number: int) -> None:
-        """From the first NULL on a word says whether the column is NULL."""
+        """From the first NULL on, an extra word says whether the column is NULL."""
         if self._tells_null[number]:
             return
         before = sum(w.width + t for w, t in zip(self._words, self._tells_null, strict=True))
@@ -243,9 +243,9 @@ class KeySpace:
 
     @property
     def _entries(self) -> int:
-        """Of the table, for each key. Numbers that are given out in order fill whole lines of the
-        cache, so that one in a line of others makes all of them look further: small keys, which
-        often are such numbers, get more room."""
+        """Table entries per key. Consecutive numbers fill whole cache lines, and a collision in a
+        line makes all of its keys probe further. Small keys, which often are such numbers, get more
+        room."""
         return 3 if len(self._keys) == 1 else 2
 
     def _rebuild(self, size: int) -> None:
@@ -258,13 +258,13 @@ class KeySpace:
     # --- the values of keys ----------------------------------------------------------------------
 
     def tells(self, number: int) -> bool:
-        """Whether the words of a column tell its values: not where they are taken apart."""
+        """Whether the words of a column determine its values: not for decomposed values."""
         type = self.types[number]
         text = pa.types.is_string(type) or pa.types.is_binary(type)
         return is_plain(type) or pa.types.is_boolean(type) or text or pa.types.is_decimal(type)
 
     def column(self, number: int, codes: Ints) -> pa.Array:
-        """The values of keys in a column that is told; of equal ones, 0.0 and not -0.0."""
+        """The values of keys in a column for which `tells` holds; -0.0 becomes 0.0."""
         type, words = self.types[number], self._words[number]
         before = zip(self._words[:number], self._tells_null[:number], strict=True)
         place = sum(w.width + t for w, t in before)
@@ -285,7 +285,7 @@ class KeySpace:
         return of_view(values, type, valid)
 
     def long_sizes(self, number: int, codes: Ints) -> Ints | None:
-        """The bytes of a column of texts, if they may be too long for one array."""
+        """The lengths in bytes of a text column, if they may be too long for one array."""
         pool = self._words[number].pool
         if pool is None or len(codes) * pool.longest <= long_texts.MOST_BYTES:
             return None
@@ -296,8 +296,7 @@ class KeySpace:
 
     @property
     def is_stale(self) -> bool:
-        """Whether half as many keys, or strings that were asked for, came since the last `keep` as
-        were kept then."""
+        """Whether the keys, or the strings looked up, have grown by half since the last `keep`."""
         return self._known() > self._kept + self._kept // 2 + 1024
 
     def _known(self) -> int:
@@ -307,12 +306,12 @@ class KeySpace:
         return max([self.count, *pools])
 
     def keep(self, codes: Ints) -> Ints:
-        """Forget all keys but these (in ascending order, each once); the new code of codes[i] is i.
-        Gives for each old code the new one, -1 for those forgotten, and -1 for -1."""
+        """Forget all keys but these (ascending, each once); the new code of codes[i] is i. Returns
+        the new code by the old one, -1 for forgotten keys and for -1."""
         renumbered = np.full(self.count + 1, -1, np.int64)
         keep_words(self._keys, codes, renumbered)
         self.count = len(codes)
-        if self._keys.shape[1] > 4 * (self.count + 1024):  # there was a burst
+        if self._keys.shape[1] > 4 * (self.count + 1024):  # after a burst
             self._keys = self._keys[:, : self.count + 1024].copy()
         self._keep_strings()
         self._kept = self._known()
@@ -346,10 +345,10 @@ class KeySpace:
 
 
 def differs(column: pa.Array, those: Ints | slice, before: Ints | slice) -> Mask:
-    """Where the values of these rows are others than the values of those before.
+    """Where the values of these rows differ from those of the rows before.
 
-    NULL is equal to NULL, and all is compared bit for bit: values that are equal in SQL and yet
-    differ (0.0 and -0.0) may count as different.
+    NULL equals NULL, and values are compared bitwise: values that are equal in SQL but differ in
+    bits (0.0 and -0.0) may count as different.
     """
     words: Sequence[NDArray[Any]]
     if not is_plain(column.type):

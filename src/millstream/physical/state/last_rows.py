@@ -1,8 +1,8 @@
-"""The sweep of the last rows of each key: what aggregates over count windows are made of.
+"""The sweep over the last rows of each key, for aggregates over count windows.
 
-As in a `Sweep`, a row that comes is an event of its key; but it goes when a number of others have
-come after it, so its end is no event that lies ahead. Rows wait until the frontier has passed
-them, since those of one instant come in an order of their own.
+As in a `Sweep`, a new row is an event of its key; but it leaves when a number of others have come
+after it, so its end is not a future event. Rows wait until the frontier has passed them, since
+those of one instant have an order of their own.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from millstream.physical.state.waiting import Waiting
 
 
 class LastRows:
-    """The last `rows` rows of each key, of which `words` are kept; `keyed` unless all have one key.
-    The columns of its batches are what rows of one instant are ordered by."""
+    """The last `rows` rows of each key, with their `words`; `keyed` unless there is a single key.
+    The columns of its batches are the sort columns of rows of one instant."""
 
     def __init__(self, rows: int, words: int, keyed: bool) -> None:
-        self._waiting = Waiting()  # their columns are words, then those of the order
-        self._rest: _Rest | None = None  # of the last batch, while no others wait
+        self._waiting = Waiting()  # columns: words, then sort columns
+        self._rest: _Rest | None = None  # of the last batch, if no others wait
         self._width = words + 1  # the first word is the key
         self._queues: _Queues = (_QueueByKey if keyed else _OneQueue)(rows, self._width)
         self._nothing = KeySteps.none(words)
@@ -46,14 +46,14 @@ class LastRows:
         return self._waiting.nbytes + rest + self._queues.nbytes
 
     def add(self, code: Ints, batch: Batch, words: Sequence[Ints]) -> None:
-        """Take in a batch of which nothing is due."""
+        """Add a batch without due rows."""
         if len(batch):
             self._packed_rest().add(_packed(batch, (code, *words)))
 
     def swept(
         self, code: Ints, batch: Batch, words: Sequence[Ints], keys: int
     ) -> KeySteps | Exchanges:
-        """Take in a batch, and take out the steps before its frontier; codes are below `keys`."""
+        """Add a batch, and return the steps before its frontier; codes are below `keys`."""
         going = self._in_turn(batch)
         if going:
             parts = self._parts_that_waited()
@@ -69,7 +69,7 @@ class LastRows:
         return steps
 
     def _in_turn(self, batch: Batch) -> int:
-        """How many rows go on as they stand, after all that wait: as a rule all but the last."""
+        """How many rows pass directly, after all that wait: usually all but the last."""
         start = batch.start
         latest = self._waiting.latest if self._rest is None else self._rest.rows.start[-1]
         if not len(start) or latest >= start[0]:
@@ -79,7 +79,7 @@ class LastRows:
         return int(start.searchsorted(batch.frontier))
 
     def _parts_that_waited(self) -> list[_Part]:
-        """All rows that wait, taken out."""
+        """Remove and return all waiting rows."""
         if self._rest is None:
             return self._parts(self._waiting.emptied())
         rest, self._rest = self._rest, None
@@ -93,14 +93,14 @@ class LastRows:
         ]
 
     def _packed_rest(self) -> Waiting:
-        """All rows that wait, where they are looked at one by one."""
+        """All waiting rows, moved to where they are examined one by one."""
         if self._rest is not None:
             rest, self._rest = self._rest, None
             self._waiting.add(_packed(rest.rows, rest.words))
         return self._waiting
 
     def live(self) -> Ints:
-        """The codes of rows that wait; those of the others have a row anyhow."""
+        """The codes of waiting rows; the others have a row in a window anyway."""
         return np.concatenate([np.empty(0, np.int64), *(words[0] for words in self._held())])
 
     def renumber(self, renumbered: Ints) -> None:
@@ -110,7 +110,7 @@ class LastRows:
             waiting.columns = Columns.of([code]) + waiting.columns[1:]
 
     def pending_words(self) -> Iterator[Ints]:
-        """The words of the rows that are here, in pieces."""
+        """The words of all rows held, in pieces."""
         for words in self._held():
             yield words[1:]
 
@@ -136,7 +136,7 @@ def _packed(batch: Batch, words: Sequence[Ints]) -> Batch:
 
 @dataclass(slots=True)
 class _Rest:
-    """Some rows, no two of one time, and their words."""
+    """Some rows with distinct times, and their words."""
 
     rows: Batch
     words: Sequence[Ints]
@@ -148,7 +148,8 @@ class _Rest:
 
     @staticmethod
     def of(batch: Batch, words: Sequence[Ints], first: int) -> _Rest | None:
-        """The rows from one on, without what belongs to the others; None if there are none."""
+        """The rows from `first` on, without keeping the others in memory; None if there are
+        none."""
         if first == len(batch):
             return None
         return _Rest(batch.tail(first).gathered(), [word[first:].copy() for word in words])
@@ -177,7 +178,7 @@ class _Queues(ABC):
 
     @abstractmethod
     def slide(self, parts: Sequence[_Part], keys: int) -> KeySteps | Exchanges:
-        """Take in rows, one part after the other."""
+        """Add rows, part by part."""
 
     @abstractmethod
     def held(self) -> Ints: ...
@@ -196,11 +197,11 @@ _ROOM = np.zeros(1, np.int64)
 
 
 class _OneQueue(_Queues):
-    """Rows one after the other in an array, moved to its front when they have reached its end."""
+    """Rows in an array, moved to its front when they reach its end."""
 
     def __init__(self, rows: int, width: int) -> None:
         self._rows = rows
-        self._words = np.zeros((width - 1, 64), np.int64)  # keys are all the same
+        self._words = np.zeros((width - 1, 64), np.int64)  # there is only one key
         self._first = self._count = 0
 
     def __len__(self) -> int:
@@ -229,10 +230,10 @@ class _OneQueue(_Queues):
         return KeySteps(np.zeros(len(place), np.int64), time, delta, told, bounds)
 
     def _make_room(self, count: int) -> int:
-        """Gives the place of the first row."""
+        """Returns the place of the first new row."""
         if self._first + self._count + count > self._words.shape[1]:
             held = self._held()
-            least = 2 * self._count + count  # so that moving is cheap in the long run
+            least = 2 * self._count + count  # amortizes moving
             if self._words.shape[1] < least:
                 self._words = np.zeros((len(held), larger(self._words.shape[1], least)), np.int64)
             self._words[:, : self._count] = held
@@ -257,7 +258,7 @@ class _OneQueue(_Queues):
 
 
 class _QueueByKey(_Queues):
-    """A list of rows for each key: the next one of each row, by slot."""
+    """A linked list of rows per key: the next row, by slot."""
 
     def __init__(self, rows: int, width: int) -> None:
         self._rows = rows

@@ -1,8 +1,8 @@
-"""The multisets of the rows of one or two inputs, and how they change over time.
+"""The multisets of rows of one or two inputs, and their changes over time.
 
 The key is the whole row. For each row that occurs or will occur there is a code, the row itself,
-and how often each input has it; what the future brings waits in a timeline. Rows that are gone are
-forgotten once there are as many of them as of the others.
+and its count per input; future events wait in a timeline. Absent rows are forgotten once they are
+as many as the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from millstream.physical.state.keys import KeySpace
 
 @dataclass(slots=True)
 class Counts:
-    """How often each input has the row of each step, by input and step."""
+    """The count of each step's row, by input and step."""
 
     before: Ints
     after: Ints
@@ -49,7 +49,7 @@ class Multisets:
 
     @property
     def pending(self) -> int:
-        """How many events lie ahead."""
+        """How many future events there are."""
         return len(self._timeline)
 
     @property
@@ -61,21 +61,21 @@ class Multisets:
         return self._timeline.touched
 
     def add(self, port: int, batch: Batch) -> Ints:
-        """Take in the elements of a batch; gives the codes of their rows."""
+        """Add the elements of a batch; returns the codes of their rows."""
         codes = self._rows.encode(batch.columns, len(batch))
         self._timeline.add(port, codes, batch)
         return codes
 
     def due(self, frontier: int, floor: int = NEVER) -> tuple[TimeSteps, Counts]:
-        """The steps before the frontier in order of time, and the counts of their rows. What
-        happened before the floor counts as if it happened then."""
+        """The steps before the frontier in order of time, and the counts of their rows. Events
+        before the floor count as if they happened at the floor."""
         steps = self._timeline.due(frontier, floor)
         before, after = count_steps(steps.code, steps.port, steps.delta, steps.bounds, self.counts)
         return steps, Counts(before, after)
 
     def changed(self, frontier: int, function: int, most: Ints) -> tuple[Ints, Ints, Ints]:
-        """The codes of the rows whose level changes before the frontier, when, and by how much: a
-        function of the counts in the inputs, each at most so large."""
+        """The codes of the rows whose level changes before the frontier, when, and by how much. The
+        level is a function of the counts in the inputs, each capped at `most`."""
         steps = self._timeline.due(frontier)
         codes, times, changes = change_levels(
             steps.code, steps.time, steps.port, steps.delta, steps.bounds,
@@ -87,8 +87,9 @@ class Multisets:
         return self._rows.rows(codes)
 
     def forget(self, used: Ints | None = None) -> Ints | None:
-        """Forget rows that are in no input, have no future and are not in `used`. Gives the new
-        codes by the old ones if anything was forgotten. Rows given before must have been read."""
+        """Forget rows that are in no input, have no future events and are not in `used`. Returns
+        the new codes by the old ones if anything was forgotten. Rows returned before must have been
+        read."""
         if not self.keys.is_stale:
             return None
         live = self._timeline.live()

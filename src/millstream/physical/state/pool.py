@@ -1,7 +1,7 @@
-"""Strings that state refers to, each kept once.
+"""A pool of the strings that state refers to, each stored once.
 
-A pool gives every different string (or byte string) a dense code and gives the strings of codes
-back as an Arrow array. What is not referred to any more is dropped by `keep`.
+A pool assigns every distinct string (or byte string) a dense code and returns the strings of codes
+as an Arrow array. `keep` drops strings that are no longer used.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from millstream.physical.kernels.interning import copy_strings, fill_byte_table,
 
 
 class StringPool:
-    """Memory: the bytes of the strings, and 16 to 24 bytes each for the place and the table."""
+    """Memory: the bytes of the strings, and 16 to 24 bytes per string for its offset and the
+    table."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.longest = 0  # bytes of the longest string that ever came
+        self.longest = 0  # bytes of the longest string so far
         self._ends = np.zeros(64, np.int64)
         self._arena = np.empty(256, np.uint8)
         self._table = np.zeros(64, np.int32)
@@ -31,7 +32,7 @@ class StringPool:
         return self._ends.nbytes + self._arena.nbytes + self._table.nbytes
 
     def encode(self, array: pa.Array) -> Ints:
-        """The codes of strings, -1 for NULL; unknown ones are taken in."""
+        """The codes of strings, -1 for NULL; adds unknown strings."""
         codes = np.zeros(len(array), np.int64)
         valid = validity(array)
         if valid is not None:
@@ -61,7 +62,7 @@ class StringPool:
             fill_byte_table(self._ends, self._arena, self.count, self._table)
 
     def decode(self, codes: Ints, type: pa.DataType) -> pa.Array:
-        """The strings of codes, NULL for -1; an array that is wide where they are too long."""
+        """The strings of codes, NULL for -1; large_string if they are too long for one array."""
         offsets, data = self.strings(codes)
         bitmap = None
         if len(codes) and codes.min() < 0:
@@ -74,7 +75,7 @@ class StringPool:
         return pa.Array.from_buffers(type, len(codes), buffers)
 
     def long_sizes(self, codes: Ints) -> Ints | None:
-        """The bytes of the strings of codes, if they may be too long for one array."""
+        """The lengths in bytes of the strings of codes, if they may be too long for one array."""
         if len(codes) * self.longest <= long_texts.MOST_BYTES:
             return None
         return self._sizes(codes)
@@ -83,7 +84,7 @@ class StringPool:
         return self._ends[codes + 1] - self._ends[np.maximum(codes, 0)]  # 0 for -1
 
     def strings(self, codes: Ints) -> tuple[Ints, np.ndarray]:
-        """The strings of codes one after the other, and where each begins."""
+        """The concatenated strings of codes, and their offsets."""
         offsets = np.zeros(len(codes) + 1, np.int64)
         np.cumsum(self._sizes(codes), out=offsets[1:])
         data = np.empty(int(offsets[-1]), np.uint8)
@@ -91,16 +92,16 @@ class StringPool:
         return offsets, data
 
     def keep(self, codes: Ints) -> Ints:
-        """Drop all strings but these (in ascending order, each once). Gives, for each old code,
-        the new one."""
+        """Drop all strings but these (ascending, each once). Returns the new code by the old
+        one."""
         offsets, data = self.strings(codes)
-        renumbered = np.full(self.count + 1, -1, np.int64)  # the last entry serves -1
+        renumbered = np.full(self.count + 1, -1, np.int64)  # the last entry is for -1
         self.__init__()  # type: ignore[misc]
         renumbered[codes] = self.encode_bytes(offsets, data, np.zeros(len(codes), np.int64))
         return renumbered
 
     def save(self) -> State:
-        """Without the table, which is filled again in no time."""
+        """Without the table, which is fast to rebuild."""
         used = int(self._ends[self.count])
         return {"ends": self._ends[: self.count + 1].copy(), "arena": self._arena[:used].copy()}
 
@@ -113,7 +114,7 @@ class StringPool:
 
 
 def power_of_two(least: int) -> int:
-    """The smallest power of two that is no less, and at least 64."""
+    """The smallest power of two that is at least `least`, and at least 64."""
     return 1 << max(least - 1, 63).bit_length()
 
 

@@ -1,4 +1,4 @@
-"""Numbers of places: given out, and taken back."""
+"""Allocates and frees numbered slots."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from millstream.physical.batch import Ints
 
 
 class Slots:
-    """The places below a capacity that are not in use. What is taken back first is given out first:
-    places that are used for as long as each other stay next to each other.
+    """The free slots below a capacity, reused first in, first out: slots with similar lifetimes
+    stay adjacent.
 
     >>> slots = Slots(4)
     >>> slots.take(3).tolist()
@@ -21,7 +21,7 @@ class Slots:
 
     def __init__(self, capacity: int = 64) -> None:
         self.capacity = capacity
-        self._free = np.arange(capacity, dtype=np.int32)  # around the end, from `head` on
+        self._free = np.arange(capacity, dtype=np.int32)  # circular, from `head` on
         self._head = 0
         self._count = capacity
 
@@ -34,7 +34,7 @@ class Slots:
         return self.capacity - self._count
 
     def lacking(self, count: int) -> int:
-        """How much larger the capacity must be to give out so many."""
+        """How much the capacity must grow to take `count` slots."""
         return max(0, count - self._count)
 
     def grow(self, capacity: int) -> None:
@@ -49,7 +49,8 @@ class Slots:
         self._head, self._count = 0, len(free)
 
     def _parts(self, first: int, count: int) -> tuple[slice, slice]:
-        """Where so many numbers lie from the first free one on: at the end, and at the front."""
+        """The positions of `count` entries from `first` on: at the end, and wrapped at the
+        front."""
         begin = (self._head + first) % self.capacity
         over = max(0, begin + count - self.capacity)
         return slice(begin, begin + count - over), slice(0, over)
@@ -76,5 +77,5 @@ class Slots:
         return np.flatnonzero(used)
 
     def occupy(self, slots: Ints) -> None:
-        """These are in use and no others."""
+        """Mark exactly these as in use."""
         self._set_free(np.setdiff1d(np.arange(self.capacity), slots), self.capacity)

@@ -1,7 +1,7 @@
-"""Rows that an operator keeps, by slot: what is put at a slot can be gathered from it.
+"""Stores the rows of an operator by slot.
 
-Values of fixed width lie in NumPy arrays, strings as codes of a pool; a batch taken from a store
-costs what it takes, however much the store holds.
+Values of fixed width are in NumPy arrays, strings are codes of a pool. The cost of gathering rows
+does not depend on the size of the store.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.physical.state.pool import StringPool
 
 
 class ColumnStore:
-    """One column. `valid` is only there once a NULL has come."""
+    """One column. `valid` is allocated at the first NULL."""
 
     def __init__(self, type: pa.DataType, capacity: int) -> None:
         self.type = type
@@ -52,7 +52,7 @@ class ColumnStore:
         return self._decoded(self.values[index], valid)
 
     def long_sizes(self, index: Ints) -> Ints | None:
-        """The bytes of texts, if they may be too long for one array."""
+        """The lengths in bytes of texts, if they may be too long for one array."""
         return None
 
     def move(self, old: Ints, capacity: int) -> None:
@@ -71,7 +71,7 @@ class ColumnStore:
         return False
 
     def vacuum(self, slots: Ints) -> None:
-        """Drop what only slots other than these refer to."""
+        """Drop data that only other slots refer to."""
 
     def _encoded(self, array: pa.Array) -> np.ndarray:
         return view(array)
@@ -128,7 +128,7 @@ class StringStore(ColumnStore):
 
     def vacuum(self, slots: Ints) -> None:
         if self.is_stale:
-            used = np.zeros(self.pool.count + 1, np.bool_)  # the last entry serves NULL
+            used = np.zeros(self.pool.count + 1, np.bool_)  # the last entry is for NULL
             used[self.values[slots]] = True
             kept = self.pool.keep(np.flatnonzero(used[:-1]))
             self.values[slots] = kept[self.values[slots]]
@@ -163,7 +163,7 @@ def column_store(type: pa.DataType, capacity: int) -> ColumnStore:
 
 
 class RowStore:
-    """Rows by slot. Whoever uses it decides which slots are in use."""
+    """Rows by slot. The caller decides which slots are in use."""
 
     def __init__(self, types: Sequence[pa.DataType], capacity: int = 64) -> None:
         self.capacity = capacity
@@ -178,7 +178,7 @@ class RowStore:
             store.put(slots, array)
 
     def rows(self, slots: Ints) -> Columns:
-        """The rows at slots, gathered when read: before the store is changed."""
+        """The rows at slots, gathered when read, which must happen before the store changes."""
         return Columns.gathered(self.columns, slots)
 
     def move(self, old: Ints, capacity: int) -> None:
@@ -192,7 +192,7 @@ class RowStore:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a vacuum is worth while."""
+        """Whether a vacuum is worthwhile."""
         return any(column.is_stale for column in self.columns)
 
     def vacuum(self, slots: Ints) -> None:

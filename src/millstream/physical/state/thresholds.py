@@ -1,12 +1,11 @@
-"""Values on the two sides of a threshold that moves.
+"""Values on the two sides of a moving threshold.
 
-A comparison with one value splits all others in two: those in order before a place, and those from
-there on. When the threshold moves, only the values between the two places change sides, whatever
-their number is on either side. So values are kept sorted; a move costs two binary searches and what
-it crosses.
+A comparison with one value splits the sorted others at a position. When the threshold moves, only
+the values between the old and the new position change sides. So values are kept sorted; a move
+costs two binary searches and the values it crosses.
 
-Values are int64 words in the order of what they stand for (`ordering.py`), each with a code. New
-values are kept apart and merged when they are an eighth of all, so that none is moved often.
+Values are order-preserving int64 words (`ordering.py`), each with a code. New values are kept
+separately and merged when they are an eighth of all, so that none is moved often.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ import numpy as np
 from millstream.physical.batch import Ints, Mask, State
 
 Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
-FEW = 1024  # new values that are always kept apart
+FEW = 1024  # this many new values are always kept separately
 
 
 @dataclass(slots=True)
 class Crossed:
-    """Values that a moving threshold crossed: their codes, the number of the move, and +1 where the
-    comparison holds from then on, -1 where it does no longer."""
+    """Values that a moving threshold crossed: their codes, the number of the move, and +1 if the
+    comparison holds from then on, -1 if it no longer holds."""
 
     code: Ints
     move: Ints
@@ -33,10 +32,10 @@ class Crossed:
 
 
 class Thresholds:
-    """The values for which `value comparison threshold` holds. No threshold: for none."""
+    """The values for which `value comparison threshold` holds; none if there is no threshold."""
 
     def __init__(self, comparison: Comparison) -> None:
-        self._above = comparison in (">", ">=")  # values from the place on hold, or those before
+        self._above = comparison in (">", ">=")  # which side of the position holds
         self._side: Literal["left", "right"] = "left" if comparison in ("<", ">=") else "right"
         self._runs = [_Run(_NONE, _NONE), _Run(_NONE, _NONE)]  # all values, and new ones
 
@@ -48,7 +47,7 @@ class Thresholds:
         return sum(run.words.nbytes + run.codes.nbytes for run in self._runs)
 
     def add(self, words: Ints, codes: Ints) -> None:
-        """Take in values that are not there."""
+        """Add values that are not present yet."""
         old, new = self._runs
         new = new.merged(words, codes)
         if len(new.words) > FEW + len(old.words) // 8:
@@ -56,7 +55,7 @@ class Thresholds:
         self._runs = [old, new]
 
     def holds(self, words: Ints, threshold: int, known: bool) -> Mask:
-        """For which values the comparison holds."""
+        """Which values satisfy the comparison."""
         if not known:
             return np.zeros(len(words), np.bool_)
         if self._above:
@@ -64,8 +63,8 @@ class Thresholds:
         return words < threshold if self._side == "left" else words <= threshold
 
     def crossed(self, thresholds: Ints, known: Mask) -> Crossed:
-        """What changes sides as the threshold moves from each of these to the next one; move i is
-        the one to `thresholds[i + 1]`."""
+        """The values that change sides as the threshold moves from each of these to the next one;
+        move i is the one to `thresholds[i + 1]`."""
         parts = [self._crossed(run, thresholds, known) for run in self._runs]
         return Crossed(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
@@ -102,7 +101,7 @@ _NONE: Ints = np.empty(0, np.int64)
 
 @dataclass(slots=True)
 class _Run:
-    """Values in order."""
+    """Sorted values."""
 
     words: Ints
     codes: Ints

@@ -1,10 +1,10 @@
-"""The rows of a relation in the versions that rows of a stream may still look up.
+"""The rows of a relation, in the versions that stream rows may still look up.
 
-A version says from when to when a row is there, and how often. Whatever the relation's elements are
-(signed, intervals, in any order), their events become the steps of each row's weight, in order of
-time; a step ends one version and begins the next. So versions of a row never overlap, and what is
-taken back in the instant in which it comes is never seen. A version that ended before whatever is
-still to come is forgotten.
+A version is an interval in which a row is present, with its multiplicity. Whatever the relation's
+elements are (signed, intervals, in any order), their events become the steps of each row's weight,
+in order of time; a step ends one version and begins the next. So versions of a row never overlap,
+and a row retracted at the instant it is added is never seen. A version that ended before all future
+lookups is forgotten.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NOTHING = (np.empty(0, np.int64),) * 3
 
 
 class Versions:
-    """Rows are known by the codes of their keys in `keys`, which is the space of nobody else;
-    `ordered` says whether elements come in order of start and of end."""
+    """Rows have the codes of their keys in `keys`, a key space that is not shared; `ordered`:
+    elements arrive in order of start and of end."""
 
     def __init__(self, types: Sequence[pa.DataType], keys: KeySpace, ordered: bool) -> None:
         self._keys = keys
         self._rows = Multisets(types, [ordered])
         self._looked_at = 0
-        self._passed = NEVER  # all changes before it have been made
+        self._passed = NEVER  # all changes before it are applied
         self._pool = VersionPool(
             versions=_free_places(0, 64, -1),
             holding=np.full(64, -1, np.int32),
@@ -57,7 +57,7 @@ class Versions:
 
     @property
     def pending(self) -> int:
-        """How many changes lie ahead."""
+        """How many changes are in the future."""
         return self._rows.pending
 
     @property
@@ -66,11 +66,11 @@ class Versions:
 
     @property
     def touched(self) -> int:
-        """How many versions and events were looked at so far."""
+        """How many versions and events were examined so far."""
         return self._looked_at + self._rows.touched
 
     def add(self, codes: Ints, batch: Batch) -> None:
-        """Take in elements of the relation, each with the code of its key."""
+        """Add elements of the relation, each with the code of its key."""
         rows = self._rows.add(0, batch)
         self._pool = self._pool._replace(
             holding=with_room(self._pool.holding, self._rows.keys.count, -1),
@@ -82,9 +82,9 @@ class Versions:
     # --- looking up ------------------------------------------------------------------------------
 
     def look_up(self, codes: Ints, starts: Ints, horizon: int) -> tuple[Ints, Ints, Ints]:
-        """For keys at these instants, in order of time: which of them finds which row, by its
-        number here, and how often that row is there. The instants are before the horizon, and the
-        relation is complete up to it."""
+        """For keys at these instants, in order of time: which lookup finds which row, by its number
+        here, and its multiplicity. The instants are before the horizon, and the relation is
+        complete up to it."""
         rows, instants, counts = self._changes(horizon)
         if not len(rows) and not len(codes):
             return _NOTHING
@@ -96,7 +96,7 @@ class Versions:
         return found, numbers, weights
 
     def _changes(self, horizon: int) -> tuple[Ints, Ints, Ints]:
-        """The rows that change before the horizon, when, and how often they are there then."""
+        """The rows that change before the horizon, when, and their new multiplicity."""
         if horizon <= self._passed:
             return _NOTHING
         self._passed = horizon
@@ -118,12 +118,12 @@ class Versions:
     # --- forgetting ------------------------------------------------------------------------------
 
     def expire(self, frontier: int) -> None:
-        """Drop the versions that have ended by the frontier: nothing earlier will look them up."""
+        """Drop the versions that have ended by the frontier: no earlier lookup will follow."""
         drop_ended(*self._pool, frontier)
 
     def forget(self) -> None:
-        """Drop rows that have no version, and keys that have no row. Rows given before must have
-        been read."""
+        """Drop rows without versions, and keys without rows. Rows returned before must have been
+        read."""
         if self._rows.keys.is_stale:
             self._forget_rows()
         if self._keys.is_stale:
@@ -140,7 +140,7 @@ class Versions:
             holding=with_room(pool.holding[kept], len(kept) + 1024, -1),
             key_of=with_room(pool.key_of[kept], len(kept) + 1024, -1),
         )
-        if len(pool.versions) > 4 * (self.count + 1024):  # there was a burst
+        if len(pool.versions) > 4 * (self.count + 1024):  # after a burst
             self._hold(self._ordered())
 
     def _forget_keys(self) -> None:
@@ -158,7 +158,7 @@ class Versions:
         return versions[np.lexsort((versions["start"], versions["end"]))]
 
     def _hold(self, versions: NDArray[Any]) -> None:
-        """Have these versions, in such an order, and no others: chains are made anew."""
+        """Replace all versions by these, in the order of `_ordered`, and rebuild the chains."""
         count, room = len(versions), len(versions) + 64
         pool = self._pool
         pool.holding[:], pool.newest[:] = -1, -1
@@ -169,7 +169,7 @@ class Versions:
         link_versions(*self._pool, count)
 
     def save(self) -> State:
-        """The versions alone, without their chains."""
+        """Saves the versions without their chains."""
         versions = self._ordered()
         return {
             "rows": self._rows.save(),
@@ -179,7 +179,7 @@ class Versions:
         }
 
     def restore(self, state: State) -> None:
-        """The keys have been restored."""
+        """The keys must have been restored."""
         self._rows.restore(state["rows"])
         self._passed = state["passed"]
         self._pool = self._pool._replace(
@@ -194,7 +194,7 @@ class Versions:
 
 
 def _free_places(first: int, stop: int, after: int) -> NDArray[Any]:
-    """One after the other, and then that one."""
+    """A list of the places from `first` to `stop`, followed by `after`."""
     places = np.zeros(stop - first, VERSION)
     places["row"] = -1
     places["next"] = np.append(np.arange(first + 1, stop), after)

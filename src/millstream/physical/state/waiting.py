@@ -1,4 +1,4 @@
-"""Elements that wait until the frontier has passed their start, to go on in order of start."""
+"""Elements that wait until the frontier has passed their start, released in order of start."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 from millstream.physical.batch import NEVER, Batch, Columns, State, merged
 from millstream.physical.kernels.scans import ascends
 
-_FEW = 1 << 10  # elements: batches of fewer are put together
+_FEW = 1 << 10  # elements: smaller batches are merged
 
 
 class Waiting:
-    """It holds what lies ahead of the frontier: as much as the input is out of order, or ahead of
-    another one that is waited for. A batch costs what it brings and what goes on."""
+    """Holds the elements ahead of the frontier: as many as the input is out of order, or ahead of
+    another input. The cost of a batch is proportional to its elements and those released."""
 
     def __init__(self) -> None:
-        self.batches: list[Batch] = []  # as they came, each in order of start, none empty
+        self.batches: list[Batch] = []  # in order of arrival, each sorted by start, none empty
 
     def __len__(self) -> int:
         return sum(map(len, self.batches))
 
     @property
     def latest(self) -> int:
-        """The start of the last one."""
+        """The largest start."""
         return max((int(batch.start[-1]) for batch in self.batches), default=NEVER)
 
     @property
@@ -33,7 +33,7 @@ class Waiting:
         return 24 * len(self) + sum(int(array.nbytes) for array in arrays)
 
     def add(self, batch: Batch) -> None:
-        """Take in what must not go on yet, wherever the frontier is."""
+        """Add elements that must wait, whatever the frontier."""
         if not len(batch):
             return
         if self.batches and len(self.batches[-1]) < _FEW:
@@ -41,11 +41,12 @@ class Waiting:
         self.batches.append(by_start(batch).gathered())
 
     def released(self, batch: Batch) -> Batch:
-        """What starts before the frontier of the batch, in order of start; the rest waits."""
+        """The elements that start before the frontier of the batch, in order of start; the rest
+        waits."""
         return merged([*self.passed(batch), batch.head(0)])
 
     def passed(self, batch: Batch) -> list[Batch]:
-        """The same in some parts, one after the other; equal starts are in one of them."""
+        """The same in consecutive parts; equal starts are in one part."""
         frontier = batch.frontier
         parts = [_before(part, frontier) for part in self.batches if part.start[0] < frontier]
         rest = (_since(part, frontier) for part in self.batches)
@@ -58,7 +59,7 @@ class Waiting:
         return _one_after_the_other(parts)
 
     def emptied(self) -> list[Batch]:
-        """All of it, in parts as above."""
+        """Remove and return everything, in parts as from `passed`."""
         parts, self.batches = self.batches, []
         return _one_after_the_other(parts)
 
@@ -78,19 +79,19 @@ def _one_after_the_other(parts: list[Batch]) -> list[Batch]:
 
 
 def by_start(batch: Batch) -> Batch:
-    """The elements in order of start; those of one instant as they stand."""
+    """The elements in order of start (stable)."""
     start = batch.start
     return batch if ascends(start) else batch.take(np.argsort(start, kind="stable"))
 
 
 def _before(batch: Batch, frontier: int) -> Batch:
-    """What starts before the frontier, of a batch in order of start."""
+    """The elements that start before the frontier, of a batch in order of start."""
     count = int(batch.start.searchsorted(frontier))
     return batch if count == len(batch) else batch.head(count)
 
 
 def _since(batch: Batch, frontier: int) -> Batch:
-    """The rest, without a copy; all columns have been read."""
+    """The other elements, without a copy; all columns have been gathered."""
     count = int(batch.start.searchsorted(frontier))
     if not count:
         return batch

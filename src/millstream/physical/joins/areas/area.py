@@ -1,13 +1,13 @@
-"""Sweep areas: the elements of one input of a join that later elements of another may meet.
+"""Sweep areas: the elements of one join input that later elements of another may join with.
 
 K's abstract data type (§11.3) for batches. An area holds elements with the code of their join key;
 `probe` finds, for other elements, those with the same code whose intervals overlap. `expire` drops
-what ends before the frontier of the opposite input: nothing can meet it any more. A slot is where
-an element lies; it stays valid until the next change of the area.
+elements that end before the frontier of the opposite input: nothing can join with them any more. A
+slot is the place of an element, valid until the next change of the area.
 
-The forms differ in how elements expire (G5 §5.3): a `Ring` for those that go in the order in which
-they come, a `Calendar` for all others. Each is probed through an index of chains by code, or by a
-nested loop over everything.
+The forms differ in how elements expire (G5 §5.3): a `Ring` for those that leave in the order in
+which they came, a `Calendar` for all others. Each is probed through an index of chains by code, or
+by a nested loop over all elements.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from millstream.physical.state.store import RowStore
 
 Number = TypeVar("Number", np.int32, np.int64)
 
-# When chains are left for a sweep: after so many looks in vain, and so many per probing element.
+# When to switch from chains to a sweep: after this many failed examinations, and per element.
 FEW_LOOKS = 4096
 LOOKS = 16
-FEW_PROBES = 8  # elements that never sweep: a chain is looked at once for each anyway
+FEW_PROBES = 8  # this few elements never sweep: each examines its chain once anyway
 NO_END = 2**63 - 1
 
 
@@ -50,7 +50,7 @@ class Area(ABC):
         self.types = tuple(types)
         self.probing = probing
         self.lazy = lazy
-        self.touched = 0  # elements looked at by all probes so far
+        self.touched = 0  # elements examined by all probes so far
         self._store = RowStore(types)
         self._expired = NEVER
 
@@ -65,7 +65,7 @@ class Area(ABC):
     def insert(self, codes: Ints, batch: Batch) -> None: ...
 
     def _tidy(self) -> None:
-        """Before elements are put: drop what only those refer to that are gone."""
+        """Before insertion: drop data that only expired elements refer to."""
         if self._store.is_stale:
             self._store.vacuum(self.slots())
 
@@ -94,8 +94,8 @@ class Area(ABC):
             portions.formed(len(found))
 
     def _sweep(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """As `probe`, for many elements of few keys, most of which do not overlap: both sides in
-        order of start."""
+        """As `probe`, for many elements of few keys, most of which do not overlap: sorts both sides
+        by start."""
         known = np.flatnonzero((codes >= 0) & (codes < self._known_codes))
         order, bounds = grouped(codes[known], np.zeros(self._known_codes, np.int64))
         mine = known[order]
@@ -112,26 +112,25 @@ class Area(ABC):
     def _probe_chains(
         self, codes: Ints, start: Ints, end: Ints, patience: int
     ) -> tuple[Ints, Ints, int, int]:
-        """Along the chain of each code: pairs, how many elements of the area were looked at, and
-        how many of the probing ones are done. It stops when it has looked at `patience` elements
-        in vain."""
+        """Along the chain of each code: pairs, how many elements of the area were examined, and how
+        many of the probing ones are done. Stops after `patience` failed examinations."""
 
     @abstractmethod
     def _probe_all(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, int]:
-        """By a nested loop: pairs, and how many elements were looked at."""
+        """By a nested loop: pairs, and how many elements were examined."""
 
     @property
     @abstractmethod
     def _known_codes(self) -> int:
-        """All codes of elements are less."""
+        """An upper bound (exclusive) of the codes of elements."""
 
     @abstractmethod
     def _chains_of(self, codes: Ints) -> tuple[Ints, Ints]:
-        """The slots with each of these known codes, one code after the other, the oldest first; and
-        where each code begins, and at last their number."""
+        """The slots of each of these known codes, code by code, the oldest first; and the offset of
+        each code, followed by the total."""
 
     def expire(self, frontier: int) -> None:
-        """Drop what ends at or before the frontier; if lazy, only now and then."""
+        """Drop elements that end at or before the frontier; if lazy, only occasionally."""
         if frontier == NEVER:
             return
         if self._expired == NEVER or frontier - self._expired >= max(self.lazy, 1):
@@ -143,7 +142,7 @@ class Area(ABC):
 
     @abstractmethod
     def slots(self) -> Ints:
-        """The slots in use, in the order in which elements came."""
+        """The slots in use, in order of arrival."""
 
     @abstractmethod
     def times(self, slots: Ints) -> tuple[Ints, Ints, Ints]:
@@ -155,11 +154,11 @@ class Area(ABC):
 
     @abstractmethod
     def live_codes(self) -> Ints:
-        """The codes that elements have, each once, in ascending order."""
+        """The distinct codes of elements, ascending."""
 
     @abstractmethod
     def renumber(self, renumbered: Ints) -> None:
-        """Codes have changed: the new one by the old one."""
+        """Replace codes; `renumbered` has the new code by the old one."""
 
     def rows(self, slots: Ints) -> Columns:
         return self._store.rows(slots)
@@ -169,7 +168,7 @@ class Area(ABC):
         return Batch(self.rows(slots), start, end, weight, frontier)
 
     def save(self) -> State:
-        """The elements alone; the index is made anew."""
+        """Saves only the elements; `restore` rebuilds the index."""
         slots = self.slots()
         start, end, weight = self.times(slots)
         return {
@@ -188,11 +187,11 @@ class Area(ABC):
 
 
 def newest_renumbered(newest: NDArray[Number], renumbered: Ints) -> NDArray[Number]:
-    """The heads of chains by code, for the new codes, which are in the order of the old ones; links
-    do not change."""
+    """The heads of chains by new code; new codes are in the order of the old ones, and links do not
+    change."""
     kept = np.flatnonzero(renumbered[: min(len(newest), len(renumbered) - 1)] >= 0)
     heads = newest[kept]
-    if len(newest) > 4 * (len(kept) + 1024):  # there was a burst
+    if len(newest) > 4 * (len(kept) + 1024):  # after a burst
         newest = np.empty(len(kept) + 1024, newest.dtype)
     newest[: len(kept)], newest[len(kept) :] = heads, -1
     return newest

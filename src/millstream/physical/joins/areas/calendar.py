@@ -1,12 +1,13 @@
-"""Calendar: the area for elements that go in any order (WEAK, STRICT).
+"""Calendar: the area for elements that leave in any order (WEAK, STRICT).
 
-Elements lie in a pool, linked in partitions by their end; expiry goes through the partitions that
-the frontier has passed and takes their elements out of their chains (G5 §5.3.2). What would hold
-for ever is in no partition until something ends it.
+Elements are in a pool, linked in partitions by end; expiry visits the partitions that the frontier
+has passed and unlinks their elements from their chains (G5 §5.3.2). An element without an end is in
+no partition until it is closed.
 
 Input that may be retracted (STRICT): a negative element closes the positive one that it retracts,
-which stays with its true end for as long as something may meet it. `Closing.KEYED` finds it through
-chains by row, for when retractions are common; `Closing.SCANNED` scans the chain of its join key.
+which stays with its true end as long as something may join with it. `Closing.KEYED` finds it
+through chains by row, for when retractions are common; `Closing.SCANNED` scans the chain of its
+join key.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Closing(Enum):
 
 
 class Chains:
-    """Doubly linked lists of places, one for each code, newest first; free places have code -1."""
+    """Doubly linked lists of places, one per code, newest first; free places have code -1."""
 
     def __init__(self, capacity: int) -> None:
         self.code, self.older, self.newer = np.full((3, capacity), -1, np.int32)
@@ -59,7 +60,7 @@ class Chains:
         self.newest = with_room(self.newest, codes, -1)
 
     def renumber(self, places: Ints, renumbered: Ints) -> None:
-        """These places are in use; codes have changed, the new one by the old one."""
+        """Replace the codes of the places in use; `renumbered` has the new code by the old one."""
         self.code[places] = renumbered[self.code[places]]
         self.newest = newest_renumbered(self.newest, renumbered)
 
@@ -87,7 +88,7 @@ class CalendarArea(Area):
         self._by_key = Chains(64)
         self._by_row = Chains(0 if closing is None else 64)
         self._width = 1
-        self._first_end = INFINITY  # of all that came
+        self._first_end = INFINITY  # of all elements so far
         self._due = np.full(partitions, -1, np.int64)  # the first place of each partition
         self._next_due = np.append(np.arange(1, 64), -1).astype(np.int32)
         self._free = 0
@@ -104,7 +105,7 @@ class CalendarArea(Area):
     # --- inserting -------------------------------------------------------------------------------
 
     def insert(self, codes: Ints, batch: Batch) -> None:
-        """A negative element closes what came in earlier batches; the batch itself is netted."""
+        """A negative element closes elements of earlier batches; the batch itself is netted."""
         if not len(batch):
             return
         self._tidy()
@@ -121,7 +122,7 @@ class CalendarArea(Area):
         goes = np.flatnonzero(~comes)
         left = self._close(codes[goes], batch.take(goes), rows[goes])
         self._append(codes[comes], batch.where(comes), rows[comes])
-        if left.any():  # retracted before it came: kept as it is, which adds up to the same
+        if left.any():  # retracted before it arrived: kept as a negative element
             index = goes[left > 0]
             rest = batch.take(index)
             rest.weight = -left[left > 0]
@@ -143,7 +144,8 @@ class CalendarArea(Area):
         self._count += len(batch)
 
     def _close(self, codes: Ints, batch: Batch, rows: Ints) -> Ints:
-        """End what the negative elements of a batch retract; gives how much found nothing."""
+        """Close what the negative elements of a batch retract; returns the weights that found no
+        match."""
         left = -batch.weight
         split_from = np.empty(2 * len(batch), np.int64)
         self._by_key.know(greatest(codes) + 1)
@@ -187,7 +189,7 @@ class CalendarArea(Area):
             self._by_row.renumber(places, self._row_keys.keep(np.flatnonzero(used)))
 
     def _widen(self, ends: Ints) -> None:
-        """Make partitions so wide that all ends lie within one round of them."""
+        """Widen partitions until all ends lie within one round of them."""
         finite = ends[ends < INFINITY]
         if not len(finite):
             return
@@ -232,7 +234,7 @@ class CalendarArea(Area):
         first = self._expired // self._width if self._expired != NEVER else self._earliest()
         last = min(frontier // self._width, first + len(self._due))
         if frontier - self._expired < self._width:
-            last -= 1  # what the frontier is in waits, so that nothing is looked at again and again
+            last -= 1  # skip the frontier's own partition: examined only once
         if last < first:
             return
         self._free, dropped, touched = expire_partitions(

@@ -1,6 +1,6 @@
-"""Ring: the area for elements that go in the order in which they come (WEAKEST, MONOTONIC).
+"""Ring: the area for elements that leave in the order in which they came (WEAKEST, MONOTONIC).
 
-Elements lie in a circular buffer. Expiry moves a cursor; chains are never repaired: a link that
+Elements are in a circular buffer. Expiry moves a cursor; chains are never repaired: a link that
 points behind the cursor is the end of its chain (G3 §3.6, DESIGN's ring join).
 """
 
@@ -32,8 +32,8 @@ class RingArea(Area):
         self, types: Sequence[pa.DataType], probing: Probing = Probing.HASH, lazy: int = 0
     ) -> None:
         super().__init__(types, probing, lazy)
-        self._base = self._stop = 0  # numbers of the first element and behind the last
-        self._origin = 0  # number of the element that lies, lay or would lie at place 0
+        self._base = self._stop = 0  # numbers of the first element and one past the last
+        self._origin = 0  # number of the element at place 0, present or not
         self._elements = np.zeros((64, WIDTH), np.int64)
         self._codes = np.zeros(64, np.int32)  # by place
         self._newest = np.full(64, -1, np.int64)  # number of the newest element by code
@@ -65,7 +65,7 @@ class RingArea(Area):
         )  # fmt: skip
 
     def _grow(self, count: int) -> None:
-        """More room; elements are numbered from 0 again."""
+        """Grow; elements are renumbered from 0."""
         slots, live = self.slots(), len(self)
         capacity = larger(len(self._elements), live + count)
         self._store.move(slots, capacity)
@@ -73,7 +73,7 @@ class RingArea(Area):
         self._store.vacuum(np.arange(live))
 
     def _relink(self, codes: Ints, slots: Ints, capacity: int) -> None:
-        """The elements at slots again, with these codes, numbered from 0."""
+        """Re-append the elements at slots with these codes, numbered from 0."""
         start, end, weight = self.times(slots)
         self._elements = np.zeros((capacity, WIDTH), np.int64)
         self._codes = np.zeros(capacity, np.int32)
@@ -118,7 +118,7 @@ class RingArea(Area):
         return places
 
     def _places(self, first: int, count: int) -> Ints | slice:
-        """The places of elements that follow each other; a slice where they do."""
+        """The places of consecutive elements; a slice if they are contiguous."""
         place, capacity = first - self._origin, len(self._elements)
         if place >= capacity:
             place -= capacity
