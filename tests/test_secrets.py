@@ -103,5 +103,5 @@ def test_a_checkpoint_tells_nothing(session: ms.Session, tmp_path: Path) -> None
 
 
 def test_a_secret_is_a_text() -> None:
-    with pytest.raises(TypeError, match="a secret is a text, not int"):
+    with pytest.raises(TypeError, match="a secret is a string, not int"):
         ms.secret(5)  # type: ignore[arg-type]

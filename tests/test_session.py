@@ -851,10 +851,10 @@ def test_a_live_source_may_not_under_strict() -> None:
 @pytest.mark.parametrize(
     ("value", "returns", "message"),
     [
-        ("abc", "DOUBLE", "aggregate \"g\" gave 'abc', which is not DOUBLE"),
-        ([1, 2], "BIGINT", 'aggregate "g" gave [1, 2], which is not BIGINT'),
-        (1.5, "BIGINT", 'aggregate "g" gave 1.5, which is not BIGINT'),
-        (2**70, "BIGINT", f'aggregate "g" gave {2**70}, which is not BIGINT'),
+        ("abc", "DOUBLE", "aggregate \"g\" returned 'abc', which is not DOUBLE"),
+        ([1, 2], "BIGINT", 'aggregate "g" returned [1, 2], which is not BIGINT'),
+        (1.5, "BIGINT", 'aggregate "g" returned 1.5, which is not BIGINT'),
+        (2**70, "BIGINT", f'aggregate "g" returned {2**70}, which is not BIGINT'),
     ],
 )
 def test_an_aggregate_that_gives_another_type(value: object, returns: str, message: str) -> None:

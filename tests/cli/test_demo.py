@@ -29,7 +29,7 @@ def test_the_screen(tmp_path: Path) -> None:
     with terminal(*LOCAL, "4", home=tmp_path, size=(50, 160)) as screen:
         screen.expect("SELECT itemID AS item, COUNT")
         screen.expect("millstream demo on local · 3 s left · Ctrl-C ends · 10 × the clock")
-        screen.expect("Go on with")
+        screen.expect("Continue with")
         assert screen.end() == 0
         last = screen.text.rpartition("millstream demo on local")[2]
     for title in QUERIES:
@@ -44,7 +44,7 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     with terminal(*LOCAL, "60", home=tmp_path, size=(24, 80)) as screen:
         screen.expect(r"\d+ s left")
         screen.interrupt()
-        screen.expect("Go on with")
+        screen.expect("Continue with")
         assert screen.end() == 0
         assert "Traceback" not in screen.text
 
@@ -151,7 +151,7 @@ def test_a_usual_screen() -> None:
         "╭─ None ───────────────────────────────╮╭─ Not yet ────────────────────────────╮",
         "│ 246 rows/s · frontier 00:00:47       ││ SELECT something that is longer tha… │",
         "│ state 309 KiB · batch 3 ms           ││ FROM Bid                             │",
-        "│ no row holds now                     ││                                      │",
+        "│ no rows now                     ││                                      │",
         *["│                                      ││                                      │"] * 6,
         "╰──────────────────────────────────────╯╰──────────────────────────────────────╯",
     ]
@@ -182,7 +182,7 @@ def test_the_screen_on_spark(tmp_path: Path) -> None:
         screen.expect("SELECT itemID AS item, COUNT")
         screen.expect(r"\d+ s left · Ctrl-C ends", timeout=600)
         screen.interrupt()
-        shown = screen.expect("Go on with", timeout=600)
+        shown = screen.expect("Continue with", timeout=600)
         assert screen.end() == 0
         assert not re.search("WARN|ERROR|Exception|Traceback|java", screen.text)
         assert_all_end(tmp_path)

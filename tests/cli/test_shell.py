@@ -88,7 +88,7 @@ def test_explain(tmp_path: Path) -> None:
     assert out.startswith("query query_1\nSELECT t FROM Reading\ncolumns (t BIGINT)\nemit FINAL\n")
     assert [line for line in err.splitlines() if line.startswith("error: ")] == [
         "error: there is no query yet",
-        "error: that is no query",
+        "error: that is not a query",
     ]
 
 

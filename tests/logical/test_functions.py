@@ -458,7 +458,7 @@ ERRORS: list[tuple[Any, ...]] = [
         "(",
     ),
     (
-        '"a{99999999999}" is not a regular expression: a "{" is no repetition',
+        '"a{99999999999}" is not a regular expression: a "{" is not a repetition',
         "rlike",
         "abc",
         "a{99999999999}",

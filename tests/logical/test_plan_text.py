@@ -420,16 +420,16 @@ MISTAKES: list[tuple[str, str, int | None, str | None]] = [
         None,
     ),
     ("Aggregate by=[R.k] compute=[R.v]" + S, "R.v is not an aggregate", 1, None),
-    ("Map columns=[sum(R.v) AS x]" + S, "sum(R.v) can only stand in an Aggregate", 1, None),
+    ("Map columns=[sum(R.v) AS x]" + S, "sum(R.v) is allowed only in an Aggregate", 1, None),
     ("Map columns=[R.k AS a, R.v AS a]" + S, 'Map has two columns "a"', 1, None),
     ("Join kind=inner" + S + S, 'Join has two columns "R.k"', 1, None),
     (
         "Source stream=R\nSource stream=V",
-        "a plan has one root: the first line, all others are indented below it",
+        "a plan has one root: the first line; indent all others below it",
         None,
         None,
     ),
-    ("", "a plan has one root: the first line, all others are indented below it", None, None),
+    ("", "a plan has one root: the first line; indent all others below it", None, None),
 ]
 
 

@@ -153,7 +153,7 @@ def test_what_dump_may_not_give() -> None:
     with pytest.raises(QueryError) as raised:
         saved_and_restored(replace(SUM, dump=lambda total: {total}, load=lambda told: told))
     assert str(raised.value) == (
-        'error: aggregate "total": "dump" failed: set is not what records are made of\n'
+        'error: aggregate "total": "dump" failed: a record cannot contain a value of type set\n'
         "help: dump must return plain values: numbers, strings, bytes, NumPy and Arrow arrays, and "
         "lists, tuples and dicts of these"
     )

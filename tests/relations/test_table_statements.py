@@ -126,7 +126,7 @@ def test_a_table_that_lives_elsewhere_is_changed_there(tmp_path: Path) -> None:
     file.write_text("k\n1\n")
     session = ms.Session("local")
     session.sql("CREATE TABLE R (k INT) SOURCE csv(:file)", file=str(file))
-    with pytest.raises(ms.BindError, match='table "R" lives elsewhere'):
+    with pytest.raises(ms.BindError, match='table "R" is external'):
         session.sql("DELETE FROM R")
     session.sql("CREATE TABLE T (k INT)")
     assert session.sql("INSERT INTO T SELECT k FROM R") == 1

@@ -191,7 +191,7 @@ def test_tables_are_read_as_they_are(auction: Auction) -> None:
     assert alone.run().to_pylist() == [{"item": "lamp"}]
     with pytest.raises(ms.BindError, match='table "names" has no history'):
         session.sql("SELECT * FROM HISTORY(names)")
-    with pytest.raises(ms.BindError, match='table "names" is as it is: AS OF reads views'):
+    with pytest.raises(ms.BindError, match='table "names" has no history: AS OF reads views'):
         session.sql("SELECT * FROM names AS OF 3")
     session.sql("DROP TABLE names")
 

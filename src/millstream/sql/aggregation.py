@@ -1,4 +1,4 @@
-"""Aggregates: which nodes are some, and how they are bound."""
+"""Recognizing and binding aggregates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from millstream.sql.scope import name_span_of, refuse_others, span_of
 
 
 class ArgumentBinder(Protocol):
-    """Binds what stands inside an aggregate."""
+    """Binds the arguments of an aggregate."""
 
     catalog: Catalog
 
@@ -45,7 +45,7 @@ def is_aggregate(node: exp.Expression, catalog: Catalog) -> bool:
 
 
 def _aggregate_of(node: exp.Expression) -> tuple[str, list[exp.Expression], bool] | None:
-    """As `aggregate_of`; an aggregate in a form that is not supported is an error at its place."""
+    """Like `aggregate_of`, but an unsupported form of an aggregate is an error at its position."""
     try:
         found = aggregate_of(node)
     except ValueError as error:
@@ -53,8 +53,8 @@ def _aggregate_of(node: exp.Expression) -> tuple[str, list[exp.Expression], bool
             raise BindError(
                 "ORDER BY inside an aggregate is not supported",
                 span_of(node),
-                "ARRAY_AGG, FIRST and LAST go by the order of arrival; MIN_BY(x, key) and "
-                "MAX_BY(x, key) go by a key",
+                "ARRAY_AGG, FIRST and LAST use the order of arrival; MIN_BY(x, key) and "
+                "MAX_BY(x, key) use a key",
             ) from None
         raise BindError(str(error), span_of(node)) from None
     if found is not None and isinstance(node.this, exp.Star):
@@ -79,7 +79,7 @@ def is_ordered_aggregate(node: exp.Expression) -> bool:
 def bind_aggregate(
     node: exp.Expression, inner: ArgumentBinder, order: tuple[Expression, ...]
 ) -> AggregateCall:
-    """The aggregate of a node, its arguments bound by `inner`; `order` is what FIRST goes by."""
+    """The aggregate of a node, its arguments bound by `inner`; `order` is the order for FIRST."""
     condition = None
     if isinstance(node, exp.Filter):
         condition = inner.predicate(node.expression.this)
@@ -118,13 +118,12 @@ def bind_aggregate(
 
 
 def _check_own(node: exp.Expression, arguments: tuple[Expression, ...]) -> None:
-    """An aggregate of outer columns alone belongs to the outer query, says SQL; that is refused
-    rather than computed as something else."""
+    """Refuse an aggregate over outer columns alone: in SQL it belongs to the outer query."""
     parts = [part for argument in arguments for part in walk(argument)]
     outer = any(isinstance(part, OuterColumn) for part in parts)
     if outer and not any(isinstance(part, Column) for part in parts):
         raise BindError(
             "an aggregate in a subquery must use a column of the subquery",
             span_of(node),
-            "compute an aggregate of the outer query in a query of its own",
+            "compute an aggregate of the outer query in a separate query",
         )

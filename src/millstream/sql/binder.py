@@ -1,4 +1,4 @@
-"""From a parsed query to a logical plan: names, types and rules are checked here."""
+"""From a parsed query to a logical plan. Checks names, types and rules."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from millstream.sql.windows import ignored_bounds
 
 RESERVED_OUTPUTS = ("valid_from", "valid_to", "at", "change")
 
-ASKED_ONCE = "it can stand in a SELECT over views and tables alone"
+ASKED_ONCE = "it is allowed only in a SELECT over views and tables"
 
 _SET_OPERATIONS: dict[type[exp.Expression], type[Plan]] = {
     exp.Union: Union,
@@ -56,7 +56,7 @@ _SET_OPERATIONS: dict[type[exp.Expression], type[Plan]] = {
 
 @dataclass(frozen=True)
 class Bound:
-    """A query's plan, the streams it reads, and what its author should know."""
+    """A query's plan, the streams it reads, and warnings."""
 
     plan: Plan
     emit: Emit
@@ -88,7 +88,7 @@ def bind_query(
 
 
 def given_every(duration: Duration, plan: Plan) -> Plan:
-    """EMIT EVERY: the answer at the multiples of a period, given anew at each."""
+    """EMIT EVERY: the whole answer at each multiple of a period."""
     every = chronons(duration, plan.domain, "the time from answer to answer")
     return Rstream(Granularity(plan, every), every)
 
@@ -98,26 +98,26 @@ _SHALLOWER = "compute parts of it in a derived stream: CREATE STREAM … AS SELE
 
 
 def _check_depth(plan: Plan, span: Span | None) -> None:
-    """Refuse what would exhaust the stack when it is optimized or printed."""
+    """Refuse expressions that would exhaust the stack when optimized or printed."""
     deepest = max((depth(part) for node in plan.walk() for part in expressions(node)), default=0)
     if deepest > _DEEPEST:
         raise BindError(
-            f"an expression is nested {deepest:,} levels deep; {_DEEPEST} are possible",
+            f"an expression is nested {deepest:,} levels deep; the maximum is {_DEEPEST}",
             span,
             "compute parts of it in a subquery in FROM; AND and OR may be of any length",
         )
 
 
 class StatementBinder:
-    """What all parts of one statement share: the catalog, parameters, unused names, and the one
-    time line that its streams must have."""
+    """What all parts of a statement share: the catalog, parameters, unused names, and the time
+    domain of its streams."""
 
     def __init__(self, catalog: Catalog, parameters: Mapping[str, object]) -> None:
         self.catalog = catalog
         self.parameters = parameters
         self.used: dict[str, TimeDomain] = {}
         self.places: dict[str, Span | None] = {}  # where each stream is named first
-        self.inherited: set[int] = set()  # nodes that a derived stream brought along
+        self.inherited: set[int] = set()  # nodes from derived streams
         self._taken: set[str] = set()
 
     def fresh(self, base: str) -> str:
@@ -144,14 +144,14 @@ class StatementBinder:
     def kept(
         self, entry: Stream | DerivedStream, as_of: AsOf | None, span: Span | None
     ) -> Plan | None:
-        """What is kept of a view or a table, for those who read that; None: it is its plan."""
+        """A plan over the stored rows of a view or a table; None: use its own plan."""
         if as_of is not None:
-            raise BindError("AS OF reads what is kept, once", as_of.span, ASKED_ONCE)
+            raise BindError("AS OF cannot be used in a continuous query", as_of.span, ASKED_ONCE)
         return None
 
     def history(self, entry: Stream | DerivedStream, span: Span | None) -> Plan:
-        """What it retains."""
-        raise BindError("HISTORY reads what is kept, once", span, ASKED_ONCE)
+        """A plan over the retained rows of a view or a stream."""
+        raise BindError("HISTORY cannot be used in a continuous query", span, ASKED_ONCE)
 
     def query(self, tree: exp.Expression, outer: Scope | None, tables: Mapping[str, Plan]) -> Plan:
         """The plan of a query; its output columns have no qualifier."""
@@ -184,7 +184,7 @@ class StatementBinder:
                 raise BindError(f'WITH names "{name.text}" twice', name.span)
             own.add(name.text.lower())
             unseen = outer.relations if outer is not None else []
-            with explaining(unseen, "a query in WITH cannot see the query around it"):
+            with explaining(unseen, "a query in WITH cannot refer to the outer query"):
                 plan = self.query(entry.this, None, visible)
             columns = [column.name for column in entry.args["alias"].args.get("columns") or []]
             if columns:
@@ -252,7 +252,7 @@ class StatementBinder:
 
 
 def _side(tree: exp.Expression) -> exp.Expression:
-    """A side of a set operation; brackets around it that name nothing mean nothing."""
+    """A side of a set operation, without redundant brackets."""
     while isinstance(tree, exp.Subquery) and {k for k, v in tree.args.items() if v} == {"this"}:
         tree = tree.this
     return tree
@@ -272,14 +272,14 @@ def _check_output_names(query: QueryStatement, plan: Plan) -> None:
     for field in plan.schema:
         if field.name.lower() in RESERVED_OUTPUTS:
             raise BindError(
-                f'output column "{field.name}" has the name of a column that results bring along',
+                f'output column "{field.name}" has the name of a column that is added to results',
                 _item_named(query.tree, field.name) or query.span,
                 f"give it another name with AS, such as my_{field.name}",
             )
 
 
 def _item_named(tree: exp.Expression, name: str) -> Span | None:
-    """Where the select list names an output column."""
+    """The position of an output column in the select list."""
     select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
     for item in select.expressions if select is not None else []:
         if item.alias_or_name.lower() == name.lower():
@@ -290,8 +290,8 @@ def _item_named(tree: exp.Expression, name: str) -> Span | None:
 def _warnings(
     plan: Plan, query: QueryStatement, statement: StatementBinder, strict: bool
 ) -> Iterator[Diagnostic]:
-    """What the author should know of the operators that this statement adds; a derived stream
-    was warned of when it was created."""
+    """Warnings about the operators that this statement adds. Warnings about a derived stream were
+    given when it was created."""
     for operator in seeing_only_now(plan):
         if id(operator) not in statement.inherited:
             names = {Join: "a join", Distinct: "DISTINCT", Aggregate: "an aggregate"}
@@ -328,6 +328,6 @@ def _warnings(
 
 
 def _place(plan: Plan, statement: StatementBinder) -> Span | None:
-    """Where the statement names a stream that the plan reads."""
+    """The position at which the statement names a stream that the plan reads."""
     sources = (node.stream for node in plan.walk() if isinstance(node, Source))
     return next((s for s in map(statement.places.get, sources) if s is not None), None)

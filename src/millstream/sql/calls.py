@@ -1,9 +1,9 @@
 """From sqlglot's syntax nodes to calls of our functions.
 
-sqlglot gives most functions a node class of their own, gives synonyms the same one, wraps and
-reorders arguments, and differs between versions in what it knows. `call_of` and `aggregate_of`
-undo all that: they give the canonical name of the function and its arguments in the order it
-takes them. An argument they do not know is a ValueError, never dropped.
+sqlglot has a node class for most functions, one class for all synonyms, wraps and reorders
+arguments, and knows different functions in different versions. `call_of` and `aggregate_of` undo
+this: they return the canonical name of the function and its arguments in the function's order. An
+unknown argument raises ValueError; it is never dropped.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ _NODES = {
     "ArrayContains": "array_contains this expression",
 }
 
-# Notes that sqlglot makes for other dialects; they do not change what Spark's text means.
+# Notes that sqlglot makes for other dialects; they do not change the meaning of Spark's text.
 _NOTES = {
     "big_int",
     "bracket_notation",
@@ -128,7 +128,7 @@ _NOTES = {
     "typed",
 }
 
-# These wrap their argument in a conversion to DATE, which our functions do by themselves.
+# These wrap their argument in a conversion to DATE, which our functions do themselves.
 _OF_DATES = {
     "Year", "Month", "Day", "DayOfMonth", "DayOfWeek", "DayOfYear", "WeekOfYear", "DateDiff",
 }  # fmt: skip
@@ -163,7 +163,7 @@ _DATE_TRUNCATIONS = {"YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MON", "MM", "WEE
 def call_of(node: exp.Expression) -> Call | None:
     """The scalar function or operator that a node calls, and its arguments; None for others.
 
-    CAST, IS, BETWEEN, IN, intervals and subqueries are no calls, nor are aggregates.
+    CAST, IS, BETWEEN, IN, intervals, subqueries and aggregates are not calls.
     """
     call = _call_of(node)
     if call is not None:
@@ -191,7 +191,7 @@ _NO_CALLS = (exp.Cast, exp.Exists, exp.Case, exp.Any, exp.All)
 def _arguments(
     node: exp.Expression, keys: list[str], *, unwrap: bool = False
 ) -> list[exp.Expression]:
-    """The arguments under these keys in order; a ValueError if the node has any other."""
+    """The arguments under these keys in order; raises ValueError if the node has others."""
     known = {*keys, *_NOTES}
     for key, value in node.args.items():
         if key not in known and value not in (None, False, [], ""):
@@ -208,19 +208,19 @@ def _arguments(
 
 
 def _refuse_dropped(node: exp.Expression, used: int) -> None:
-    """A ValueError if a call was given more arguments than are used: sqlglot dropped the others."""
+    """Raise ValueError if a call has more arguments than are used: sqlglot dropped the others."""
     given = node.meta.get("arguments", 0)
     if given > used and not _reads_all(node):
         raise ValueError(too_many(node.meta["called"], used, given))
 
 
 def _reads_all(node: exp.Expression) -> bool:
-    """Of a name that it does not know, sqlglot keeps all arguments."""
+    """sqlglot keeps all arguments of functions that it does not know."""
     return isinstance(node, exp.Anonymous)
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression | None:
-    """The argument itself; None if sqlglot wrapped one that was not written."""
+    """The argument itself; None if sqlglot added it."""
     wrapped = isinstance(node, exp.TsOrDsToDate) and not node.args.get("format")
     inner: exp.Expression | None = node.this if wrapped else node
     return inner
@@ -231,8 +231,8 @@ def _without(node: exp.Expression, key: str) -> exp.Expression:
 
 
 def _over(original: exp.Expression, made: type[exp.Expression], **args: object) -> exp.Expression:
-    """A node that stands for `original`, over the very same operands: the binder knows aggregates
-    and subqueries by identity, so nothing is copied."""
+    """A node that replaces `original`, over the same operand objects: the binder identifies
+    aggregates and subqueries by identity, so nothing is copied."""
     node = made(**args)
     node.parent = original
     return node
@@ -243,7 +243,7 @@ def _unsupported(node: exp.Expression) -> ValueError:
 
 
 def written_name(node: exp.Expression, name: str) -> str:
-    """The name of a call as one writes it in Spark, where sqlglot calls it something else."""
+    """The name of a call in Spark, where sqlglot's name differs."""
     if isinstance(node, exp.Anonymous):
         return name
     written: exp.Expression | None = node
@@ -255,7 +255,7 @@ def written_name(node: exp.Expression, name: str) -> str:
 
 
 def is_free_name(name: str) -> bool:
-    """Whether a function of the user's may have this name: it means nothing to SQL."""
+    """Whether a user-defined function may have this name: it has no meaning in SQL."""
     try:
         node = sqlglot.parse_one(f"{name}(x)", dialect="spark")
     except SqlglotError:  # it knows the name, and how many arguments it takes
@@ -324,7 +324,7 @@ def _distinct_from(node: exp.Expression) -> Call:
 
 
 def _log(node: exp.Expression) -> Call:
-    """LOG10 and LOG2 are read as LOG with a base."""
+    """sqlglot parses LOG10 and LOG2 as LOG with a base."""
     base, *rest = arguments = _arguments(node, ["this", "expression"])
     if not rest:
         return "ln", arguments
@@ -353,7 +353,7 @@ def _initcap(node: exp.Expression) -> Call:
 
 
 def _add_days(node: exp.Expression) -> Call:
-    """DATE_ADD; DATE_SUB is read as the addition of a count times minus one."""
+    """DATE_ADD; sqlglot parses DATE_SUB as the addition of a count times minus one."""
     unit = node.args.get("unit")
     if unit is not None and unit.name.upper() != "DAY":
         raise _unsupported(node)
@@ -364,7 +364,7 @@ def _add_days(node: exp.Expression) -> Call:
 
 
 def _truncate(node: exp.Expression) -> Call:
-    """DATE_TRUNC, and TRUNC of a date. sqlglot takes a column for a unit of its name."""
+    """DATE_TRUNC, and TRUNC of a date. sqlglot takes a column for the unit of that name."""
     name, place, known = ("date_trunc", 0, _TRUNCATIONS)
     if isinstance(node, exp.DateTrunc):
         name, place, known = ("trunc", 1, _DATE_TRUNCATIONS)
@@ -377,7 +377,7 @@ def _truncate(node: exp.Expression) -> Call:
 
 
 def _position(node: exp.Expression) -> Call:
-    """LOCATE and POSITION; INSTR is another function, which looks at the text first."""
+    """LOCATE and POSITION; INSTR is another function, whose first argument is the text."""
     if node.meta.get("called") == "instr":
         return "instr_from", _arguments(node, ["this", "substr", "position", "occurrence"])
     return "position", _arguments(node, ["substr", "this", "position"])
@@ -454,10 +454,10 @@ _ANONYMOUS_AGGREGATES = {
 
 
 def aggregate_of(node: exp.Expression) -> tuple[str, list[exp.Expression], bool] | None:
-    """The aggregate function that a node calls, its arguments, and whether it says DISTINCT.
+    """The aggregate function that a node calls, its arguments, and whether it has DISTINCT.
 
-    COUNT(*) has no arguments. FILTER, OVER and WITHIN GROUP are nodes around the call and not
-    looked at here.
+    COUNT(*) has no arguments. FILTER, OVER and WITHIN GROUP are nodes around the call and are not
+    handled here.
     """
     if isinstance(node, exp.IgnoreNulls):
         raise _unsupported(node)

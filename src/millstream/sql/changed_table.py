@@ -35,8 +35,8 @@ def changed_table(statement: ChangeTable, catalog: Catalog) -> tuple[Table, Span
 def _refusal(entry: Stream | DerivedStream, word: str) -> tuple[str, str]:
     if isinstance(entry, Table):
         connector = entry.connector
-        return f'table "{entry.name}" lives elsewhere, in {connector}', "change it there"
+        return f'table "{entry.name}" is external, in {connector}', "change it there"
     if entry.kind == "table":
-        return f'table "{entry.name}" follows a stream', "it changes as rows of the stream come"
-    help = "rows come from its source" if isinstance(entry, Stream) else "it follows from its query"
+        return f'table "{entry.name}" follows a stream', "it changes as rows of the stream arrive"
+    help = "rows come from its source" if isinstance(entry, Stream) else "its query computes it"
     return f'"{entry.name}" is a {entry.kind}, and {word} changes tables', help

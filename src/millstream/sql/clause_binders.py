@@ -1,4 +1,4 @@
-"""Expressions in the clauses of one SELECT: what aggregates and subqueries mean in each."""
+"""Expressions in the clauses of a SELECT: the meaning of aggregates and subqueries in each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class HostedBinder(ScalarBinder):
         super().__init__(statement.catalog, select.scope, statement.parameters, place)
         self.select = select
         self.subqueries = SubqueryBinder(select, self)
-        # Subqueries that are attached already, by the node they were parsed to.
+        # Subqueries that are already attached, by their syntax node.
         self.known: dict[int, Expression] = {}
 
     def subquery(self, node: exp.Expression) -> Expression:
@@ -71,7 +71,7 @@ class HostedBinder(ScalarBinder):
         return None
 
     def reduced(self, expression: Expression, at: exp.Expression) -> Expression:
-        """An expression over FROM's columns as one over the plan's."""
+        """An expression over FROM's columns, rewritten over the plan's columns."""
         return expression
 
 
@@ -90,7 +90,7 @@ class InputBinder(HostedBinder):
     """The arguments of aggregates and the grouping expressions."""
 
     def aggregate(self, node: exp.Expression) -> Expression:
-        raise BindError("an aggregate cannot stand inside an aggregate", span_of(node))
+        raise BindError("aggregates cannot be nested", span_of(node))
 
 
 class GroupedBinder(HostedBinder):
@@ -114,8 +114,8 @@ class GroupedBinder(HostedBinder):
         return super().bind(node)
 
     def _is_of_the_input(self, node: exp.Expression) -> bool:
-        """Whether the node is an expression over the rows that are grouped: it has no aggregate,
-        no subquery but those of GROUP BY, and no alias of the select list."""
+        """Whether the node is an expression over the grouped rows: it has no aggregate, no alias
+        of the select list, and no subqueries except those of GROUP BY."""
         if any(id(query) not in self.inner.known for query in outermost_subqueries(node)):
             return False
         if any(True for _ in outermost_aggregates(node, self.select.statement)):
@@ -127,7 +127,7 @@ class GroupedBinder(HostedBinder):
         return super().column(node) if item is None else self.bind(item)
 
     def _aliased(self, node: exp.Column) -> exp.Expression | None:
-        """The item of the select list that a name in HAVING stands for, where no column has it."""
+        """The item of the select list that a name in HAVING refers to, if no column has it."""
         if self.place != "HAVING" or len(node.parts) > 1 or isinstance(node.this, exp.Star):
             return None
         item = self.item_called(name_of(node.this))

@@ -118,7 +118,7 @@ def _instant_text(instant: int | str) -> str:
 
 @dataclass(frozen=True)
 class Clauses:
-    """What stands beside one reference in FROM."""
+    """The stream clauses of one reference in FROM."""
 
     window: Window | None = None
     granularity: GranularityClause | None = None
@@ -131,7 +131,7 @@ class Clauses:
 
 @dataclass(frozen=True)
 class Shed:
-    """Where there is too much, so many percent of the rows of each stream may be dropped."""
+    """Under overload, up to this percentage of the rows of each stream may be dropped."""
 
     most: Fraction = Fraction(100)
 
@@ -156,7 +156,7 @@ def starts_as_of(cursor: Cursor) -> bool:
 
 
 class ClauseReader:
-    """The descent, over a cursor that it shares with the caller."""
+    """A recursive-descent parser over a cursor that it shares with the caller."""
 
     def __init__(self, cursor: Cursor, parameters: Mapping[str, object]) -> None:
         self.cursor = cursor
@@ -215,7 +215,7 @@ class ClauseReader:
         return Window(frame, size, slide, partition, minimum, start.to(end.span))
 
     def _partition_column(self) -> Name:
-        """A column, which may have the name of its stream before it."""
+        """A column, which may be qualified with its stream."""
         name = self.cursor.name("a column")
         if not self.cursor.accept("."):
             return name
@@ -267,7 +267,7 @@ class ClauseReader:
         span = cursor.span
         most = self._number("a number")
         if not 0 < most <= 100:
-            raise ParseError("what may be dropped is more than 0 and at most 100 percent", span)
+            raise ParseError("the percentage to drop must be more than 0 and at most 100", span)
         cursor.expect("PERCENT")
         return Shed(most)
 
@@ -318,7 +318,7 @@ class ClauseReader:
         amount = self._number(expected)
         end = self.cursor.tokens[self.cursor.position - 1].span
         if amount.denominator != 1:
-            raise ParseError("a number of rows is a whole number", span.to(end))
+            raise ParseError("a number of rows must be a whole number", span.to(end))
         if (token := self.cursor.current) is not None and unit_named(token.word):
             raise ParseError(
                 "ROWS counts rows and takes no unit of time",

@@ -1,7 +1,6 @@
 """Columns in CREATE STREAM and CREATE TABLE: `name type [NOT NULL] [COMMENT 'text']`.
 
-What other systems allow after a type is refused with what to write instead: a word that has no
-effect would be worse.
+Other systems allow more after a type. That is refused with a remedy, rather than ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _WATERMARK = "write ORDERED BY column DELAY 5 SECONDS after the columns and SOUR
 _AFTER_TYPE = {
     "AS": ("a computed column", _COMPUTED),
     "GENERATED": ("a computed column", _COMPUTED),
-    "DEFAULT": ("DEFAULT", "give the value in INSERT, or use COALESCE in the query"),
+    "DEFAULT": ("DEFAULT", "pass the value in INSERT, or use COALESCE in the query"),
     "CHECK": ("CHECK", "filter in the query with WHERE"),
     "CONSTRAINT": ("a named constraint", _KEY),
     "UNIQUE": ("UNIQUE after a column", _KEY),
@@ -38,7 +37,7 @@ _AFTER_TYPE = {
     "KEY": ("KEY after a column", _KEY),
 }
 
-# How declarations begin that are not columns, and what to do instead.
+# First words of declarations that are not columns, and what to do instead.
 _DECLARATIONS = {
     ("WATERMARK", "FOR"): ("WATERMARK", _WATERMARK),
     ("CHECK", "("): ("CHECK", "filter in the query with WHERE"),
@@ -51,7 +50,7 @@ _CONSTRAINTS = ("CHECK", "PRIMARY", "FOREIGN", "UNIQUE")
 
 
 def read_column(cursor: Cursor, keys: list[Name] | None = None) -> ColumnDefinition:
-    """A column; PRIMARY KEY after it, where a table is declared, puts its name into `keys`."""
+    """A column. In a table, PRIMARY KEY after it adds its name to `keys`."""
     _refuse_declarations(cursor)
     name = check_declared(cursor.name("the name of a column"), "column")
     following = cursor.current

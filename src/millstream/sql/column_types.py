@@ -1,7 +1,7 @@
-"""Types as they are written: in column declarations, in CAST and in Python calls.
+"""Type syntax in column declarations, in CAST and in Python calls.
 
-sqlglot knows the names of types, but drops words and numbers that it does not understand, so only
-single names with their numbers are given to it.
+sqlglot knows the names of types, but drops words and numbers that it does not understand. So it is
+only passed single names with their numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REMEDIES = {
 
 
 def type_of(text: str) -> pa.DataType:
-    """The type that a text of its own names."""
+    """The type that a whole string names."""
     cursor = Cursor(tokenize(text), len(text))
     read = read_type(cursor)
     if cursor.current is not None:
@@ -56,7 +56,7 @@ def type_of(text: str) -> pa.DataType:
 
 
 def read_type(cursor: Cursor) -> pa.DataType:
-    """The type that stands at the cursor."""
+    """The type at the cursor."""
     reader = _TypeReader(cursor)
     read = reader.read()
     if reader.closing:

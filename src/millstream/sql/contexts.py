@@ -1,4 +1,4 @@
-"""What binders of parts of a statement need of the binder of the whole."""
+"""The interfaces through which binders of parts use the binder of the whole statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.sql.scope import Scope
 
 
 class StatementContext(Protocol):
-    """A statement. `inherited` are the nodes that derived streams brought along."""
+    """A statement. `inherited` are the nodes that come from derived streams."""
 
     catalog: Catalog
     parameters: Mapping[str, object]
@@ -26,15 +26,15 @@ class StatementContext(Protocol):
         """`base`, or `base_2` and so on where the statement has used it."""
 
     def note_use(self, stream: str, domain: TimeDomain, span: Span | None) -> None:
-        """The statement reads a stream, whose time must be that of the others."""
+        """Record that the statement reads a stream; all streams must share one time domain."""
 
     def kept(
         self, entry: Stream | DerivedStream, as_of: AsOf | None, span: Span | None
     ) -> Plan | None:
-        """What is kept of a view or a table, for those who read that; None: it is its plan."""
+        """A plan over the stored rows of a view or a table; None: use its own plan."""
 
     def history(self, entry: Stream | DerivedStream, span: Span | None) -> Plan:
-        """What a view or a stream retains."""
+        """A plan over the retained rows of a view or a stream."""
 
     def query(self, tree: exp.Expression, outer: Scope | None, tables: Mapping[str, Plan]) -> Plan:
         """The plan of a query; its output columns have no qualifier."""

@@ -49,7 +49,7 @@ def as_table(stream: Stream, key: str | Sequence[str], changes: str) -> Table:
 
 
 def _table(stream: Stream, key: Sequence[Name], changes: ChangeMode) -> Table:
-    """What is declared of a stream, as a table; the columns of its key are never NULL."""
+    """The declaration of a stream, as a table; the columns of its key are never NULL."""
     names = tuple(column_named(stream.columns, name, stream.name, "table").name for name in key)
     given = {f.name: getattr(stream, f.name) for f in fields(stream)}
     given["columns"] = tuple(
@@ -109,7 +109,7 @@ def _declared(statement: syntax.CreateStream | syntax.CreateTable) -> Stream:
 def _ranges(
     statistics: Iterable[syntax.Statistic], columns: Schema, stream: str
 ) -> Iterator[tuple[str, float | None, float | None]]:
-    """The least and the largest value of each column of which one is declared."""
+    """The minimum and maximum of each column for which one is declared."""
     bounds: dict[str, dict[str, float]] = {}
     for each in statistics:
         if each.column is None or each.kind not in ("min", "max"):
@@ -130,7 +130,7 @@ def _ranges(
 
 
 def time_domain(columns: Schema, times: list[Name], unit: str | None, stream: str) -> TimeDomain:
-    """The time line that the time columns have."""
+    """The time domain of the time columns."""
     if unit is not None and not times:
         raise BindError(f'stream "{stream}" has a unit but no time', help='pass time="column"')
     found = []
@@ -153,7 +153,7 @@ def time_domain(columns: Schema, times: list[Name], unit: str | None, stream: st
 
 
 def number_unit(domain: TimeDomain, unit: str | None) -> int | None:
-    """How many microseconds a number counts that is given for a time that is a TIMESTAMP."""
+    """The microseconds per unit of a number in a TIMESTAMP time column."""
     return _unit_size(unit) if domain == TIMESTAMP_TIME else None
 
 

@@ -29,7 +29,7 @@ _OF_STREAMS, _OF_COLUMNS = ("RATE", "SIZE"), ("DISTINCT", "MIN", "MAX")  # stati
 
 
 class DefinitionReader:
-    """The descent; `query` reads the rest of the statement as a query."""
+    """A recursive-descent parser; `query` reads the rest of the statement as a query."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class DefinitionReader:
         return self._plain_number("a value: a string, a number, TRUE, FALSE or NULL")
 
     def _string(self) -> str:
-        """A string; in 'it\'\'s' the doubled quote is one, and 'a' 'b' is 'ab'."""
+        """A string; 'it\'\'s' contains one quote, and 'a' 'b' is 'ab'."""
         token = self.cursor.advance()
         text = token.text
         while (following := self.cursor.current) is not None:

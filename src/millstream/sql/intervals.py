@@ -1,7 +1,7 @@
 """INTERVAL literals: `INTERVAL '5' MINUTE`, `INTERVAL 5 MINUTES`, `INTERVAL '1 hour 30 minutes'`.
 
-sqlglot searches the text of an INTERVAL for a number and a unit and drops the rest of it. Texts
-that hold units are therefore read here, and sqlglot sees them as plain strings.
+sqlglot searches the text of an INTERVAL for a number and a unit and drops the rest. Texts that
+contain units are therefore parsed here, and sqlglot sees them as plain strings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_MONTHS = "intervals of months and years have no fixed length and are not sup
 
 @dataclass(frozen=True)
 class IntervalText:
-    """An INTERVAL whose text holds its units: where the word and the text are, and the parts."""
+    """An INTERVAL whose text contains its units: the positions of word and text, and the parts."""
 
     word: Span
     text: str
@@ -47,7 +47,7 @@ class IntervalText:
 
 
 def interval_texts(tokens: Sequence[Token]) -> dict[int, IntervalText]:
-    """The INTERVALs of a statement whose texts hold units, by the place of the text."""
+    """The INTERVALs of a statement whose texts contain units, by the position of the text."""
     found: dict[int, IntervalText] = {}
     for index, token in enumerate(tokens[:-1]):
         if token.word != "INTERVAL" or tokens[index + 1].kind is not TokenType.STRING:
@@ -69,7 +69,7 @@ def interval_texts(tokens: Sequence[Token]) -> dict[int, IntervalText]:
             if not _PART.match(given.text):
                 raise ParseError(f'"{given.text}" is not a number', given.span, _ONE_UNIT)
             raise ParseError(
-                "an INTERVAL has its units in the text or after it, not both",
+                "an INTERVAL has its units either in the text or after it",
                 given.span.to(following.span),
                 _ONE_UNIT,
             )
@@ -91,7 +91,7 @@ def _parts(given: Token) -> tuple[tuple[str, str], ...]:
 
 
 def _check_chain(tokens: Sequence[Token], index: int) -> None:
-    """In `'1' DAY '2' HOUR`, each text is a number: sqlglot would search it for one."""
+    """In `'1' DAY '2' HOUR`, each text must be a number: sqlglot would search it for one."""
     while index + 1 < len(tokens) and _is_unit(tokens[index]):
         index += 2 if tokens[index + 1].word == "+" else 1
         if index >= len(tokens) or tokens[index].kind not in (TokenType.STRING, TokenType.NUMBER):
@@ -113,7 +113,7 @@ def _is_unit(token: Token) -> bool:
 
 
 def replace_texts(tree: exp.Expression, texts: dict[int, IntervalText]) -> exp.Expression:
-    """`tree` with INTERVALs in the place of their texts, which sqlglot has read as strings."""
+    """`tree` with INTERVALs in place of their texts, which sqlglot has parsed as strings."""
     if not texts:
         return tree
     left = dict(texts)

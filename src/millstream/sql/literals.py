@@ -16,7 +16,7 @@ from millstream.model.values import canonical
 
 
 def literal_of(value: object) -> Expression:
-    """A Python value as an expression; TypeError or OverflowError if no type of ours holds it."""
+    """A Python value as an expression; TypeError or OverflowError if no type can hold it."""
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         value = value.item()
     match value:
@@ -48,7 +48,7 @@ def literal_of(value: object) -> Expression:
             if max(len(digits), scale) > 38:
                 raise TypeError(value)
             exact = pa.decimal128(max(len(digits), scale), scale)
-            if scale == 0:  # without a point it would be read as an integer
+            if scale == 0:  # without a point it would be parsed as an integer
                 return Cast(Literal(text, types.STRING), exact)
             return Literal(Decimal(text), exact)
         case datetime.datetime():

@@ -1,5 +1,5 @@
-"""Operands of different types, where Spark looks at more than their types: at literals, and at the
-operator."""
+"""Operands of different types, where the result also depends on literals and on the operator, as in
+Spark."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def is_number(node: exp.Expression) -> bool:
 
 
 def is_suffixed_number(node: exp.Expression) -> bool:
-    """Whether it is a number such as 7L, which sqlglot reads as a CAST of a number: the suffix
-    belongs to the number's place, and not to its text."""
+    """Whether it is a number such as 7L. sqlglot parses it as a CAST of a number whose position
+    includes the suffix, but whose text does not."""
     if not isinstance(node, exp.Cast) or not is_number(node.this):
         return False
     place = node.this.meta
@@ -28,7 +28,7 @@ def is_suffixed_number(node: exp.Expression) -> bool:
 
 
 def with_own_digits(node: exp.Expression, bound: Expression) -> Expression:
-    """An integer literal, with a suffix or without, as a decimal of as many digits."""
+    """An integer literal, with or without a suffix, as a decimal with that number of digits."""
     while isinstance(node, exp.Paren):
         node = node.this
     number = node.this if isinstance(node, exp.Neg) else node
@@ -42,8 +42,8 @@ def with_own_digits(node: exp.Expression, bound: Expression) -> Expression:
 
 
 def with_strings_cast(name: str, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """A string beside an integer is read as an integer, also where both are divided as doubles;
-    and beside a date as a date, also where both are subtracted as timestamps."""
+    """A string operand with an integer is cast to an integer, even if both are divided as doubles;
+    with a date it is cast to a date, even if both are subtracted as timestamps."""
     given = [argument.type for argument in arguments]
     if name == "/" and any(map(types.is_integral, given)):
         wanted = types.BIGINT
@@ -73,7 +73,7 @@ def compared_as_integers(name: str, a: Expression, b: Expression) -> tuple[Expre
     whole = int(b.value.to_integral_value(ROUNDED[name], context=EXACT))
     if digits <= types.MAX_PRECISION or not -(2**63) <= whole < 2**63:
         return a, b
-    if -(2**31) <= whole < 2**31:  # as text, a BIGINT literal of so few digits would be an INT
+    if -(2**31) <= whole < 2**31:  # printed, a BIGINT literal with so few digits would be an INT
         return a, Cast(Literal(whole, types.INT), types.BIGINT)
     return a, Literal(whole, types.BIGINT)
 

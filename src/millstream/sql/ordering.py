@@ -14,7 +14,7 @@ from millstream.sql.scope import name_of, refuse_others, span_of
 
 
 def limit_of(node: exp.Expression, parameters: Mapping[str, object]) -> int | None:
-    """n of ORDER BY … LIMIT n; each needs the other."""
+    """The n of ORDER BY … LIMIT n; each clause needs the other."""
     order, limit = node.args.get("order"), node.args.get("limit")
     if order is None and limit is None:
         return None
@@ -26,7 +26,7 @@ def limit_of(node: exp.Expression, parameters: Mapping[str, object]) -> int | No
         )
     if order is None:
         raise BindError(
-            "LIMIT without ORDER BY would pick rows by chance", span_of(limit), "add ORDER BY"
+            "LIMIT without ORDER BY would pick arbitrary rows", span_of(limit), "add ORDER BY"
         )
     _check_plain(limit)
     value = limit.expression
@@ -40,7 +40,7 @@ def limit_of(node: exp.Expression, parameters: Mapping[str, object]) -> int | No
 
 
 def _check_plain(limit: exp.Expression) -> None:
-    """Refuse WITH TIES, PERCENT and BY, of LIMIT and of FETCH."""
+    """Refuse WITH TIES, PERCENT and BY in LIMIT and FETCH."""
     options = limit.args.get("limit_options") or limit
     if options.args.get("with_ties"):
         raise BindError(
@@ -70,12 +70,12 @@ def whole_number(node: exp.Expression | None) -> int | None:
 
 
 def output_named(node: exp.Expression, columns: list[Column]) -> Column | None:
-    """The output that ORDER BY names, by its place or its name; None if it is an expression."""
+    """The output that ORDER BY names, by position or name; None if it is an expression."""
     if isinstance(node, exp.Literal) and not node.is_string:
         number = whole_number(node) or 0
         if not 1 <= number <= len(columns):
             raise BindError(
-                f"ORDER BY {node.this} is not a place in the select list", span_of(node)
+                f"ORDER BY {node.this} is not a position in the select list", span_of(node)
             )
         return columns[number - 1]
     if isinstance(node, exp.Column) and not node.args.get("table"):
@@ -92,6 +92,6 @@ def sort_key(item: exp.Expression, column: Column) -> SortKey:
 
 
 def complete_order(keys: list[SortKey], columns: list[Column]) -> tuple[SortKey, ...]:
-    """Ties fall to the remaining output columns, left to right."""
+    """The remaining output columns break ties, from left to right."""
     named = {key.expression for key in keys}
     return (*keys, *(SortKey(column) for column in columns if column not in named))

@@ -1,7 +1,7 @@
-"""What people write in Spark, Flink, PostgreSQL and ksqlDB, and what to write here instead.
+"""Statements and clauses of Spark, Flink, PostgreSQL and ksqlDB, and what to write here instead.
 
-Statements and clauses that those systems have and this one does not are found in the tokens, before
-anything is parsed, so that the message is about them and not about the word where parsing failed.
+They are found in the tokens, before parsing, so that the message is about them and not about the
+word at which parsing fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SESSIONS = (
     "WINDOW(PARTITION BY c ROWS n) for the last n rows of each c"
 )
 _OWN_FUNCTION = "register a function of your own with session.function(…)"
-_FORMATS = f"there are no formats of dates: CAST to and from STRING, or {_OWN_FUNCTION}"
+_FORMATS = f"date formats are not supported: CAST to and from STRING, or {_OWN_FUNCTION}"
 JSON = f"declare the fields as columns or a STRUCT, or {_OWN_FUNCTION}"
 _ROWS_OF_ARRAYS = "arrays cannot become rows here: unnest them where the rows are produced"
 _BUCKETS = "GROUP BY DATE_TRUNC('minute', ts), or WINDOW(RANGE d SLIDE d) in FROM"
@@ -39,7 +39,7 @@ FUNCTIONS = {
         _FORMATS,
     ),
     "unix_timestamp": "write UNIX_SECONDS(ts)",
-    "proctime": "leave ORDERED BY out of CREATE STREAM: rows then have the time of their arrival",
+    "proctime": "leave ORDERED BY out of CREATE STREAM: rows then have their arrival time",
     **dict.fromkeys(
         ("json_value", "json_query", "get_json_object", "from_json", "json_extract",
          "extractjsonfield", "to_json", "json_extract_scalar"),
@@ -145,7 +145,7 @@ def _clause(word: str, second: str, third: str) -> tuple[str, str] | None:
     if (word, second, third) == ("EMIT", "ON", "WINDOW"):
         return (
             "EMIT ON WINDOW CLOSE is not supported",
-            "EMIT FINAL, the default, gives a row once it is final",
+            "EMIT FINAL, the default, emits a row once it is final",
         )
     return None
 
@@ -166,15 +166,15 @@ def refuse_existence(cursor: Cursor) -> None:
             raise ParseError(
                 f"{' '.join(words)} is not supported",
                 cursor.span.to(last.span),
-                "leave it out; SHOW STREAMS and session.catalog tell what exists",
+                "leave it out; SHOW STREAMS and session.catalog list what exists",
             )
 
 
 def refuse_options(cursor: Cursor) -> None:
-    """`WITH ('connector' = 'kafka')` and `WITH (kafka_topic = 'x')`, in the place of SOURCE."""
+    """`WITH ('connector' = 'kafka')` and `WITH (kafka_topic = 'x')`, instead of SOURCE."""
     key, mark, value = (cursor.peek(ahead) for ahead in (2, 3, 4))
     if not cursor.at("WITH", "(") or key is None or mark is None or mark.word != "=":
         return
     texts = [token.kind for token in (key, value) if token is not None]
     if TokenType.STRING in texts:
-        raise ParseError("options of a connector do not stand in WITH", cursor.span, _SOURCE)
+        raise ParseError("options of a connector do not belong in WITH", cursor.span, _SOURCE)

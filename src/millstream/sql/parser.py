@@ -1,9 +1,8 @@
 """From text to statements.
 
-Statements that SQL does not have are read by a descent of their own (`definitions.py`). A query
-is parsed by sqlglot as it is: the stream clauses are lifted out of the text first and blanked with
-spaces, so that every position stays true; then each clause is attached to the reference in FROM
-that stood before it.
+`definitions.py` parses statements that SQL does not have. Stock sqlglot parses queries. Before
+that, the stream clauses are lifted out of the text and blanked with spaces, so that positions stay
+correct. Then each clause is attached to the reference in FROM that precedes it.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ STREAM_FUNCTIONS = ("ISTREAM", "DSTREAM", "RSTREAM")
 def parse(text: str, parameters: Mapping[str, object] | None = None) -> list[Statement]:
     """All statements of `text`; empty ones between semicolons are skipped."""
     statements = []
-    if text.startswith("\ufeff"):  # a byte-order mark is no character; positions stay as they are
+    if text.startswith("\ufeff"):  # blank a byte-order mark; positions do not change
         text = " " + text[1:]
     for tokens in _split(tokenize(text)):
         try:
@@ -95,7 +94,7 @@ class _Statement:
         return reader.statement()
 
     def query(self) -> QueryStatement:
-        """The query that begins at the cursor and ends with the statement."""
+        """The query from the cursor to the end of the statement."""
         tokens = self.cursor.tokens[self.cursor.position :]
         if not tokens or tokens[0].word not in ("SELECT", "WITH", "("):
             self.cursor.fail("a query")
@@ -112,7 +111,7 @@ class _Statement:
         return ChangeTable(QueryStatement(self._tree(tokens, exp.DML), span=whole), at)
 
     def _tree(self, tokens: Sequence[Token], kind: type[exp.Expression]) -> exp.Expression:
-        """What sqlglot makes of the tokens, with the clauses that it does not know."""
+        """sqlglot's tree of the tokens, with the stream clauses attached."""
         lifted = _Lifter(self.text, tokens, self.parameters)
         lifted.run()
         tree = _parse_with_sqlglot(lifted.blanked, self.text, tokens, kind)
@@ -151,7 +150,7 @@ def _take_emit(
 def _take_shed(
     tokens: Sequence[Token], parameters: Mapping[str, object]
 ) -> tuple[Sequence[Token], Shed | None]:
-    """Split `SHED` and what follows it off a query: the word is reserved, and stands at its end."""
+    """Split `SHED …` off the end of a query: the word is reserved."""
     place = next((i for i, token in enumerate(tokens) if token.word == "SHED"), None)
     if place is None:
         return tokens, None
@@ -159,7 +158,7 @@ def _take_shed(
     shed = ClauseReader(cursor, parameters).shed()
     if cursor.current is not None or not place:
         raise ParseError(
-            "SHED stands at the end of the statement, before EMIT",
+            "SHED must come at the end of the statement, before EMIT",
             tokens[place].span,
             f"quote the word where it is a name: `{tokens[place].text}`",
         )
@@ -168,18 +167,18 @@ def _take_shed(
 
 @dataclass(frozen=True)
 class _Found:
-    """A clause and the place in the blanked text that tells whose it is."""
+    """A clause and the position in the blanked text that identifies its reference."""
 
     clause: Window | GranularityClause | AsOf
     anchor: int
-    invented: bool  # the anchor is an alias that the lifter wrote into the blanked room
+    invented: bool  # the anchor is an alias that the lifter wrote into the blanked text
 
 
 class _Lifter:
     """Finds the stream clauses of a query and writes spaces over them.
 
-    A clause belongs to the reference before it. Where that ends in a name (the stream's or its
-    alias), the position of the name identifies it; where it ends in a bracket, the alias after
+    A clause belongs to the reference before it. If the reference ends in a name (of the stream or
+    an alias), the position of the name identifies it. If it ends in a bracket, the alias after
     the clause does, or one that the lifter invents.
     """
 
@@ -188,7 +187,7 @@ class _Lifter:
     ) -> None:
         self.cursor = Cursor(tokens, len(text))
         self.reader = ClauseReader(self.cursor, parameters)
-        # What is no token of the query is blanked: other statements, and comments.
+        # Everything outside the query's tokens is blanked: other statements and comments.
         self.characters = [c if c in "\r\n" else " " for c in text]
         for token in tokens:
             self._write(token.span.start, text[token.span.start : token.span.end])
@@ -216,7 +215,7 @@ class _Lifter:
         self.shape.end()
 
     def _escape_doubled_quotes(self) -> None:
-        """'it''s' is one string, as Spark 4 reads it; the dialect would see two."""
+        """'it''s' is one string, as in Spark 4; the dialect would see two."""
         for one, other in pairwise(self.cursor.tokens):
             both_strings = one.kind is other.kind is TokenType.STRING
             if both_strings and one.span.end == other.span.start:
@@ -228,7 +227,7 @@ class _Lifter:
         return any(starts_one(cursor) for starts_one in starts)
 
     def _lift(self, previous: Token) -> None:
-        """Take out all clauses that stand here; they belong to the reference before them."""
+        """Lift all clauses at the cursor; they belong to the reference before them."""
         start = self.cursor.span.start
         clauses = []
         while self._at_clause():
@@ -251,7 +250,7 @@ class _Lifter:
         self.found += [_Found(clause, anchor, invented) for clause in clauses]
 
     def _alias_of_column_list(self, closing: Token) -> Token | None:
-        """The alias in `stream AS alias (a, b)`, where that bracket was just closed."""
+        """The alias in `stream AS alias (a, b)`, after its closing bracket."""
         tokens = self.cursor.tokens
         index, depth = list(tokens).index(closing), 0
         while index > 1:
@@ -291,7 +290,7 @@ def _names_something(token: Token) -> bool:
     return token.is_name and token.word not in ("FROM", "JOIN")
 
 
-# Words that end FROM, and words that can follow a reference and are no alias of it.
+# Words that end FROM, and words that can follow a reference but are not its alias.
 _AFTER_FROM = frozenset(
     ["WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "UNION",
      "EXCEPT", "INTERSECT", "MINUS", "QUALIFY", "LATERAL"]
@@ -313,7 +312,7 @@ def _parse_with_sqlglot(
         raise ParseError(str(error).split("\n")[0].lower()) from None
     except RecursionError:
         raise
-    except Exception as error:  # a fault of the library is still no traceback for the user
+    except Exception as error:  # the user must not see a traceback from the library
         raise ParseError(f"the statement cannot be parsed: {error}") from None
     if len(trees) != 1 or not isinstance(trees[0], kind):
         expected = "a query" if kind is exp.Query else "INSERT, UPDATE, DELETE or MERGE"
@@ -322,14 +321,14 @@ def _parse_with_sqlglot(
 
 
 def _uniform(node: exp.Expression) -> exp.Expression:
-    """One tree for two spellings: 'a' 'b' is the string 'ab', DATE '…' is a CAST, and FETCH FIRST
+    """Normalize spellings: 'a' 'b' is the string 'ab', DATE '…' is a CAST, and FETCH FIRST
     n ROWS ONLY is LIMIT n."""
     if isinstance(node, exp.Fetch):
         options = node.args.get("limit_options") or node
         if not options.args.get("percent") and not options.args.get("with_ties"):
             return exp.Limit(expression=node.args.get("count"))
     if type(node) is exp.Cast:
-        cast = exp.TryCast(**node.args)  # what the dialect makes of CAST; TRY_CAST has `safe`
+        cast = exp.TryCast(**node.args)  # as the dialect parses CAST; TRY_CAST has `safe`
         cast.meta.update(node.meta)
         return cast
     # Not CONCAT_WS, whose class inherits from that of CONCAT.
@@ -347,7 +346,7 @@ def _extent(blanked: str) -> tuple[int, int]:
 
 
 def _mark_commas(tree: exp.Expression, references: Sequence[FromItem]) -> None:
-    """Tell the joins that were written as a comma, which sqlglot reads as CROSS JOIN."""
+    """Mark the joins that were written as a comma, which sqlglot parses as CROSS JOIN."""
     for join in tree.find_all(exp.Join):
         placed = [part for part in join.this.walk() if "start" in part.meta]
         first = min(placed, key=lambda part: part.meta["start"], default=None)

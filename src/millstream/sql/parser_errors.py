@@ -1,4 +1,4 @@
-"""What sqlglot complains of, in our words and at the right place."""
+"""sqlglot's error messages, reworded and with the right position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.sql.tokens import Token
 
 
 def syntax_error(error: SqlglotParseError, text: str, tokens: Sequence[Token]) -> ParseError:
-    """sqlglot's first complaint in our words; it knows line and column of the token's end."""
+    """sqlglot's first error, reworded. sqlglot reports line and column of the token's end."""
     if not error.errors:
         return ParseError("the statement cannot be parsed")
     first = error.errors[0]

@@ -1,5 +1,5 @@
-"""Plan text back to a plan: every operator of the algebra can be written this way, also those
-that SQL has no word for (MaxUnion, StrictDifference)."""
+"""From plan text to a plan. It can express every operator of the algebra, including those that
+SQL lacks (MaxUnion, StrictDifference)."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def parse_plan(text: str, catalog: Catalog) -> Plan:
             (path[-1][1].children if path else roots).append(line)
             path.append((indent, line))
         if len(roots) != 1:
-            raise ParseError(
-                "a plan has one root: the first line, all others are indented below it"
-            )
+            raise ParseError("a plan has one root: the first line; indent all others below it")
         try:
             return with_time(_Builder(catalog).build(roots[0]))
         except RecursionError:
@@ -103,7 +101,7 @@ def _read_lines(text: str) -> Iterator[tuple[int, _Line]]:
 
 
 def _read_properties(text: str, span: Span) -> Iterator[tuple[str, str]]:
-    """`key=value` pairs; a value goes on to the next ` key=` that is in no bracket or string."""
+    """`key=value` pairs; a value extends to the next ` key=` outside brackets and strings."""
     starts = [i for i in _top_level(text) if _key_at(text, i) is not None]
     if text.strip() and (not starts or starts[0] != 0):
         raise ParseError("expected key=value after the name of the operator", span)
@@ -114,7 +112,7 @@ def _read_properties(text: str, span: Span) -> Iterator[tuple[str, str]]:
 
 
 def _key_at(text: str, index: int) -> str | None:
-    """The key that begins at a place: a lower-case word that `=` follows without a space."""
+    """The key that begins at a position: a lower-case word directly followed by `=`."""
     if index and text[index - 1] != " ":
         return None
     end = index
@@ -124,7 +122,7 @@ def _key_at(text: str, index: int) -> str | None:
 
 
 def _top_level(text: str) -> Iterator[int]:
-    """The places of `text` outside brackets, strings and quoted names."""
+    """The positions of `text` outside brackets, strings and quoted names."""
     depth = 0
     quote = ""
     escaped = False
@@ -174,7 +172,7 @@ class _PlanScope(Scope):
 
 class _PlanBinder(ScalarBinder):
     def nondeterministic(self, node: exp.Expression, name: str) -> None:
-        """A plan may draw where the binder of SQL has allowed it."""
+        """Allowed: a plan has such functions only where the SQL binder has allowed them."""
 
 
 class _Builder:
@@ -321,7 +319,7 @@ class _Properties:
         """A duration that is UNBOUNDED or has whole granules."""
         length = self.duration(key, default)
         if length != INFINITY and length % granule:
-            raise ParseError(f"{key}={self.text(key)} is no multiple of the granule")
+            raise ParseError(f"{key}={self.text(key)} is not a multiple of the granule")
         return length
 
     def check_keys(self, known: tuple[str, ...]) -> None:
@@ -420,7 +418,7 @@ _KEYS: dict[type[Plan], tuple[str, ...]] = {
 
 
 def _check(plan: Plan) -> None:
-    """What the binder of SQL never gets wrong, and a person who writes a plan might."""
+    """Check what the SQL binder guarantees, but a hand-written plan may violate."""
     name = type(plan).__name__
     match plan:
         case Granularity(granule=granule, coarsest=int(coarsest)) if coarsest < granule:
@@ -443,7 +441,7 @@ def _check(plan: Plan) -> None:
         for output in plan.outputs:
             if isinstance(output.expression, AggregateCall):
                 text = expression_text(output.expression)
-                raise ParseError(f"{text} can only stand in an Aggregate")
+                raise ParseError(f"{text} is allowed only in an Aggregate")
     seen: set[tuple[str, str]] = set()
     for field_ in plan.pairs if isinstance(plan, Join) else plan.schema:
         if field_.key in seen:

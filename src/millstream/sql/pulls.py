@@ -1,7 +1,7 @@
-"""Pull queries: over views and tables alone, answered once from the rows that are kept.
+"""Pull queries: over views and tables alone, answered once from the stored rows.
 
-Plain SQL, whose relations are constant: each view stands at its frontier, or is read `AS OF t`;
-`HISTORY(view)` is what it retains, with valid_from and valid_to as columns like others.
+They are plain SQL over constant relations: each view is read at its frontier, or `AS OF t`;
+`HISTORY(view)` is its retained rows, with valid_from and valid_to as ordinary columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from millstream.sql.statements import QueryStatement, clauses_of
 
 @dataclass(frozen=True)
 class Read:
-    """What a query reads: a view or a table as it stands, as it was, or all that it was."""
+    """What a query reads: a view or a table now, a view at an instant, or its history."""
 
     entry: Stream | DerivedStream
     at: int | None = None
@@ -44,8 +44,8 @@ class Read:
 
 @dataclass(frozen=True)
 class Pull:
-    """A plan over what is read, by the names of its sources. The rows come in the order of `keys`,
-    the first `limit` of them, and have the first `width` columns of the plan."""
+    """A plan over what is read, by the names of its sources. The answer is the first `limit` rows
+    in the order of `keys`, and has the first `width` columns of the plan."""
 
     plan: Plan
     reads: Mapping[str, Read]
@@ -55,8 +55,8 @@ class Pull:
 
 
 def is_pull(query: QueryStatement, catalog: Catalog) -> bool:
-    """Whether a query reads nothing but views and tables, and asks for nothing that only a started
-    query can give; or for something that no started query can."""
+    """Whether a query reads only views and tables and uses nothing that needs a started query, or
+    uses something that no started query supports."""
     references = list(_registered(query.tree, ()))
     if any(_is_history(node) or clauses_of(node).as_of for node in references):
         return True
@@ -68,9 +68,9 @@ def is_pull(query: QueryStatement, catalog: Catalog) -> bool:
 
 
 def _registered(node: exp.Expression, hidden: tuple[str, ...]) -> Iterator[exp.Table]:
-    """The references to what is registered, not to a query in WITH. A query in WITH hides its name
-    from those that follow it, from the query below the WITH and from all inside that; not from
-    itself, nor from those before it."""
+    """The references to registered relations, not to queries in WITH. The name of a query in WITH
+    is visible in the queries after it and in the query below the WITH, including everything inside
+    it; not in the query itself, nor in those before it."""
     waiting = [(node, hidden)]
     while waiting:  # a long chain of AND is deep, so there is no recursion
         current, hidden = waiting.pop()
@@ -101,14 +101,14 @@ def _is_kept_reference(node: exp.Table, catalog: Catalog) -> bool:
 
 
 def is_kept(entry: Stream | DerivedStream) -> bool:
-    """Whether there are rows that stand now: not those that bring their own interval."""
+    """Whether it has current rows; a table whose rows have their own validity does not."""
     if isinstance(entry, Table):
         return entry.changes is not ChangeMode.OWN
     return entry.kind == "view"
 
 
 def bind_pull(query: QueryStatement, catalog: Catalog, parameters: Mapping[str, object]) -> Pull:
-    """The plan, and the order of the rows, which a set of rows does not have."""
+    """The plan, and the order of the rows."""
     if query.emit is not None:
         raise BindError(
             "a query with AS OF or HISTORY is answered once",
@@ -134,8 +134,8 @@ def bind_pull(query: QueryStatement, catalog: Catalog, parameters: Mapping[str, 
 
 
 def _ordered(tree: exp.Expression) -> tuple[exp.Expression, bool]:
-    """The query with both ORDER BY and LIMIT, if it has one of them; whether LIMIT was written.
-    Rows that are to be in no order are given by their columns, from left to right."""
+    """The query with both ORDER BY and LIMIT, if it has one of them; and whether it has LIMIT.
+    Without ORDER BY, rows are ordered by their columns, from left to right."""
     order, limit = tree.args.get("order"), tree.args.get("limit")
     if (order is None) == (limit is None):
         return tree, limit is not None
@@ -149,7 +149,7 @@ def _ordered(tree: exp.Expression) -> tuple[exp.Expression, bool]:
 
 
 class PullBinder(StatementBinder):
-    """Views and tables are what is kept of them."""
+    """Reads the stored rows of views and tables."""
 
     def __init__(self, catalog: Catalog, parameters: Mapping[str, object]) -> None:
         super().__init__(catalog, parameters)
@@ -160,9 +160,9 @@ class PullBinder(StatementBinder):
     ) -> Plan | None:
         if not is_kept(entry):
             raise BindError(
-                f'{entry.kind} "{entry.name}" is not kept: AS OF and HISTORY go with views alone',
+                f'{entry.kind} "{entry.name}" is not stored: AS OF and HISTORY need a view',
                 span,
-                "make a materialized view of it, and read that",
+                "create a materialized view of it and read that",
             )
         at = None if as_of is None else _instant(entry, as_of)
         return self._source(Read(entry, at), entry.columns, span)
@@ -176,7 +176,7 @@ class PullBinder(StatementBinder):
 
     def _source(self, read: Read, columns: tuple[Field, ...], span: Span | None) -> Plan:
         self.reads[str(read)] = read
-        self.note_use(read.name, RAW_TIME, span)  # rows that are always there have no time
+        self.note_use(read.name, RAW_TIME, span)  # rows that are always valid have no time
         columns = tuple(replace(column, qualifier="") for column in columns)
         alias = self.fresh(read.name)
         source = Source(str(read), alias, columns, RAW_TIME, Lifetime.ALWAYS, relation=True)
@@ -190,7 +190,7 @@ def _domain(entry: Stream | DerivedStream) -> TimeDomain:
 def _instant(entry: Stream | DerivedStream, as_of: AsOf) -> int:
     if isinstance(entry, Table):
         raise BindError(
-            f'table "{entry.name}" is as it is: AS OF reads views', as_of.span, _VIEW_OF_IT
+            f'table "{entry.name}" has no history: AS OF reads views', as_of.span, _VIEW_OF_IT
         )
     try:
         return chronon(as_of.instant, _domain(entry))
@@ -198,7 +198,7 @@ def _instant(entry: Stream | DerivedStream, as_of: AsOf) -> int:
         raise BindError(error.diagnostic.message, as_of.span, _INSTANTS) from None
 
 
-_VIEW_OF_IT = "make a materialized view of it with RETAIN d"
+_VIEW_OF_IT = "create a materialized view of it with RETAIN d"
 _INSTANTS = "write AS OF TIMESTAMP '…' on TIMESTAMP time, else AS OF a number"
 
 

@@ -42,7 +42,7 @@ _SIDES = {
 
 
 class FromBinder:
-    """Binds one FROM clause; `scope` collects the names as the references are read."""
+    """Binds one FROM clause; `scope` collects the names of the references."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class FromBinder:
         self.scope = Scope(parent=outer)
 
     def bind(self, first: exp.Expression, joins: list[exp.Expression]) -> Plan:
-        """The references between commas are joined first; a comma then makes the product. Inside
-        a bracket, what is joined hangs on the first reference."""
+        """JOIN binds more tightly than a comma, which is a product. Inside brackets, sqlglot
+        attaches the joins to the first reference."""
         groups: list[tuple[exp.Expression, list[exp.Expression]]] = [(first, [])]
         for join in [*(first.args.get("joins") or []), *joins]:
             if is_comma(join):
@@ -81,7 +81,7 @@ class FromBinder:
     # --- references ------------------------------------------------------------------------------
 
     def _item(self, node: exp.Expression, beside: Scope) -> Plan:
-        """What is joined: a reference, or in A JOIN B JOIN C ON … ON … a join of its own."""
+        """The right side of a join: a reference, or a nested join in A JOIN B JOIN C ON … ON …"""
         if not node.args.get("joins"):
             return self._reference_or_bracket(node, beside)
         inner = FromBinder(self.statement, self.outer, self.tables)
@@ -90,7 +90,7 @@ class FromBinder:
         return plan
 
     def _reference_or_bracket(self, node: exp.Expression, beside: Scope) -> Plan:
-        """`beside` are the names that stand before in FROM and that a subquery cannot see."""
+        """`beside` are the names before it in FROM, which a subquery cannot refer to."""
         if _is_bracket(node):
             return self._bracket(node, beside)
         plan, relation = self._reference(node, beside)
@@ -98,7 +98,7 @@ class FromBinder:
         return plan
 
     def _bracket(self, node: exp.Subquery, beside: Scope) -> Plan:
-        """`(a JOIN b ON …)`; with an alias its columns go by that."""
+        """`(a JOIN b ON …)`; an alias qualifies all its columns."""
         refuse_others(node, ("this", "alias", "joins"), "FROM")
         inner = FromBinder(self.statement, self.outer, self.tables)
         plan = inner.bind(node.this, [])
@@ -145,7 +145,7 @@ class FromBinder:
 
     def _subquery(self, node: exp.Subquery, beside: Scope) -> Plan:
         unseen = [*beside.relations, *self.scope.relations]
-        with explaining(unseen, "a subquery in FROM cannot see the streams beside it"):
+        with explaining(unseen, "a subquery in FROM cannot refer to other streams in FROM"):
             return self.statement.query(node.this, self.outer, self.tables)
 
     def _stream(self, node: exp.Expression, name: Name) -> tuple[Plan, Relation]:
@@ -213,7 +213,7 @@ class FromBinder:
         kind: str,
         clauses: Clauses | None = None,
     ) -> tuple[Plan, Relation]:
-        """`plan` under its alias (or `name`), with its window, and the names it offers."""
+        """`plan` under its alias (or `name`), with its window and its names."""
         alias, columns = _alias_of(node)
         plan = without_arrival(plan)
         names = distinct_names([field.name for field in plan.schema])
@@ -238,9 +238,9 @@ class FromBinder:
             raise BindError(f"{words} JOIN is not supported", span_of(node))
         if method == "NATURAL" and (kind.upper() == "CROSS" or part(node, "on") or _using(node)):
             raise BindError(
-                "a NATURAL JOIN takes no condition of its own",
+                "a NATURAL JOIN takes no condition",
                 span_of(node.this),
-                "put a join that another one contains into brackets",
+                "put a nested join into brackets",
             )
         scope = self.scope
         before = Scope(list(scope.relations), list(scope.merged), order=list(scope.order))
@@ -334,7 +334,7 @@ def _using(join: exp.Expression) -> list[exp.Expression]:
 
 
 def _is_bracket(node: exp.Expression) -> bool:
-    """Whether a bracket in FROM holds references, not a query."""
+    """Whether brackets in FROM contain references, not a query."""
     if not isinstance(node, exp.Subquery):
         return False
     inner = node.this
@@ -359,7 +359,7 @@ def distinct_names(names: list[str]) -> list[str]:
 
 
 def column_list(columns: list[str], width: int, owner: str, span: Span | None) -> list[str]:
-    """The columns that `AS t(a, b)` or `WITH t(a, b)` names: as many as there are, each once."""
+    """The column names of `AS t(a, b)` or `WITH t(a, b)`: one per column, without duplicates."""
     if len(columns) != width:
         raise BindError(f"{owner} names {len(columns)} columns, but there are {width}", span)
     for number, column in enumerate(columns):
@@ -371,7 +371,7 @@ def column_list(columns: list[str], width: int, owner: str, span: Span | None) -
 
 @contextmanager
 def explaining(unseen: list[Relation], help: str) -> Iterator[None]:
-    """Add help to an error about a name that exists, but cannot be seen from here."""
+    """Add help to an error about a name that exists, but is not visible here."""
     try:
         yield
     except UnknownNameError as error:

@@ -1,8 +1,8 @@
-"""Tables in plans: where those stand whose changes are not retroactive, and whose time is theirs.
+"""Tables in plans: the place of joins with NON RETROACTIVE tables, and the time of tables.
 
-A row of a stream at s joins the version of a NON RETROACTIVE table that holds at s, and then keeps
-its own validity (G5 §4.1). That is an ordinary join below the window, where the row is valid at s
-alone: W(S) joined with R becomes W(S ⋈ R). Nothing else in the algebra knows of such tables.
+A row of a stream at s joins the version of a NON RETROACTIVE table that is valid at s, and then
+keeps its own validity (G5 §4.1). That is an ordinary join below the window, where the row is valid
+only at s: W(S) joined with R becomes W(S ⋈ R). The rest of the algebra is unaware of such tables.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _MATCHED = "$matched"
 
 
 def with_time(plan: Plan, named: TimeDomain = TIMESTAMP_TIME) -> Plan:
-    """The plan with one time line: tables that declare no times have that of the streams; where
-    there are none, that which their changes have named, or that of the clock."""
+    """The plan with one time domain. Tables that declare no time use that of the streams; without
+    streams, the one used by their changes, or else clock time."""
     if all(node.time != ANY_TIME for node in _sources(plan)):
         return plan
     domain = plan.domain if plan.domain != ANY_TIME else named
@@ -68,7 +68,7 @@ def _sources(plan: Plan) -> Iterator[Source]:
 
 @dataclass(frozen=True)
 class Placement:
-    """Brings joins with versions of tables to where the rows of streams arrive."""
+    """Moves joins with versions of tables down to where the rows of streams arrive."""
 
     catalog: Catalog
 
@@ -90,7 +90,7 @@ class Placement:
             return plan
         return _with_columns(self._lowered(plan, stream_side), plan)
 
-    # --- what stands on a side -------------------------------------------------------------------
+    # --- the sides of a join ---------------------------------------------------------------------
 
     def _changes(self, source: Source) -> ChangeMode | None:
         found = self.catalog.stream(Name(source.stream, quoted=True))
@@ -117,8 +117,8 @@ class Placement:
         others = [s.stream for s in _sources(versions) if self._changes(s) not in allowed]
         if others:
             raise BindError(
-                f'table "{names[0]}" is NON RETROACTIVE, and "{others[0]}" is not: which version '
-                "of both is meant cannot be told",
+                f'table "{names[0]}" is NON RETROACTIVE, and "{others[0]}" is not: their versions '
+                "cannot be joined",
                 help="join each of them with the stream, not with each other",
             )
         return side
@@ -129,14 +129,14 @@ class Placement:
             if names and not self._has_stream(side) and self._has_stream(other):
                 raise BindError(
                     f'table "{names[0]}" is NON RETROACTIVE: rows of streams look up its versions '
-                    "in joins and subqueries, and set operations have none",
+                    "in joins and subqueries, not in set operations",
                     help="write EXISTS or NOT EXISTS, or declare the table RETROACTIVE",
                 )
 
     # --- the way down ----------------------------------------------------------------------------
 
     def _lowered(self, join: Join, side: str) -> Plan:
-        """The same join at the place where the rows of its stream are valid for one instant."""
+        """The same join, moved down to where the rows of its stream are valid for one instant."""
         plan: Plan = getattr(join, side)
         self._check_kind(join, side)
         if lives_one_instant(plan):
@@ -151,17 +151,19 @@ class Placement:
                 return self._below_map(join, side, plan)
             case Join():
                 return self._below_join(join, side, plan)
-        return self._refuse(join, side, "it meets rows that are no stream's own")
+        return self._refuse(
+            join, side, "it is joined with computed rows, not with rows of a stream"
+        )
 
     def _check_kind(self, join: Join, side: str) -> None:
         kinds = [JoinKind.INNER, JoinKind.RIGHT]
         if side == "left":
             kinds = [JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI]
         if join.kind not in kinds:
-            self._refuse(join, side, "rows of the table would be kept alone")
+            self._refuse(join, side, "rows of the table would be kept without a match")
 
     def _below_map(self, join: Join, side: str, plan: Map) -> Plan:
-        """The columns are made above, and the condition from what they are made of."""
+        """Compute the columns above the join, and substitute their expressions in the condition."""
         made = {output.field.key: output.expression for output in plan.outputs}
 
         def unmade(part: Expression) -> Expression:
@@ -169,7 +171,7 @@ class Placement:
 
         condition = None if join.condition is None else rewrite(join.condition, unmade)
         if condition is not None and not is_deterministic(condition):
-            self._refuse(join, side, "it meets columns that are not the same each time")
+            self._refuse(join, side, "its condition is not deterministic")
         above = _with_side(replace(join, condition=condition), side, plan.input)
         lower = self._lowered(above, side)
         kept = {output.field.key: output for output in plan.outputs}
@@ -177,8 +179,8 @@ class Placement:
         return Map(lower, tuple(outputs))
 
     def _below_join(self, join: Join, side: str, plan: Join) -> Plan:
-        """To the input whose columns the condition reads; a constant table on the way comes
-        along."""
+        """Move it to the input whose columns the condition reads, together with constant tables on
+        the way."""
         wanted = _read_of(join, plan)
         for name, allowed in _THROUGH.items():
             below: Plan = getattr(plan, name)
@@ -191,7 +193,7 @@ class Placement:
             lower = self._lowered(plan, own)
             if not isinstance(lower, Join):
                 return self._lowered(_with_side(join, side, _with_columns(lower, plan)), side)
-        return self._refuse(join, side, "it meets several streams")
+        return self._refuse(join, side, "it is joined with several streams")
 
     def _stream_side_of_constant(self, plan: Join) -> str | None:
         for side, other in (("left", plan.right), ("right", plan.left)):
@@ -201,12 +203,11 @@ class Placement:
         return None
 
     def _below_count(self, join: Join, side: str, window: CountWindow | PartitionedWindow) -> Plan:
-        """A window over a number of rows must see each row of its stream once: with the one
-        version that it meets, or with none."""
+        """A count window must see each row of its stream once: with its one match, or with none."""
         versions = join.right if side == "left" else join.left
         if not _meets_one(versions, join.condition):
             self._refuse(
-                join, side, "a row may meet many, below a window over a number of rows",
+                join, side, "a row may match several rows of the table, below a count window",
                 "join it on its whole PRIMARY KEY",
             )  # fmt: skip
         mark = Named(TRUE, _MATCHED, next(iter(_keys(versions)))[0])
@@ -227,12 +228,12 @@ class Placement:
         what = "is NON RETROACTIVE" if names else "leads to one that is NON RETROACTIVE"
         told = listed(dict.fromkeys(names or [source.stream for source in _sources(versions)]))
         raise BindError(
-            f"table {told} {what} and is looked up by rows of one stream as they come: here {why}",
+            f"table {told} {what} and is looked up by arriving rows of one stream: here {why}",
             help=help or "join it with a stream by a condition, or declare it RETROACTIVE",
         )
 
 
-# Of which side of a join of streams each row is kept or joined, as if it came alone.
+# The kinds of join in which each row of a side is kept or joined independently of the others.
 _THROUGH = {
     "left": (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI),
     "right": (JoinKind.INNER, JoinKind.RIGHT),
@@ -263,14 +264,14 @@ def _with_columns(plan: Plan, like: Plan) -> Plan:
 
 
 def _meets_one(versions: Plan, condition: Expression | None) -> bool:
-    """Whether at every instant at most one row of a plan satisfies a condition, whatever the row
-    on the other side."""
+    """Whether at every instant at most one row of a plan satisfies a condition, for any row on the
+    other side."""
     fixed = set(_fixed(versions, condition))
     return any(key <= fixed for key in unique_columns(versions))
 
 
 def _fixed(versions: Plan, condition: Expression | None) -> Iterator[Key]:
-    """The columns that must be equal to something of the other side."""
+    """The columns that must equal an expression of the other side."""
     own = _keys(versions)
     for part in conjuncts(condition):
         if isinstance(part, Call) and part.function in ("=", "<=>"):
@@ -282,7 +283,7 @@ def _fixed(versions: Plan, condition: Expression | None) -> Iterator[Key]:
 
 
 def _uncast(expression: Expression) -> Expression:
-    """What a cast to larger whole numbers makes no difference for."""
+    """The expression without casts to wider integers, which do not affect equality."""
     if isinstance(expression, Cast) and pa.types.is_integer(expression.type):
         inner = expression.operand.type
         if pa.types.is_integer(inner) and inner.bit_width <= expression.type.bit_width:

@@ -1,7 +1,7 @@
 """Words that cannot be names unless they are quoted.
 
-A word is here if there is a place where it is read as something else. It is then refused where a
-name is declared, rather than where the name is first used in such a place.
+A word is reserved if it has another meaning in some place. It is refused where a name is declared,
+rather than where the name is first used in such a place.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ WITH XOR
 """
 RESERVED = frozenset(_WORDS.split())
 
-# Words that have a meaning among expressions; as names of columns alone they are ambiguous.
+# Words that have a meaning in expressions; only as column names are they ambiguous.
 _IN_EXPRESSIONS = frozenset(
     ["CONSTRAINT", "CUBE", "INTERVAL", "LOCK", "OFFSET", "ROLLUP", "SET", "UNIQUE", "WINDOW"]
 )
-# Words that have a meaning in FROM and after INSERT INTO, and none among expressions.
+# Words that have a meaning in FROM and after INSERT INTO, but not in expressions.
 _IN_FROM = frozenset(["DESCRIBE", "FORMAT", "FUNCTION", "STREAM", "TABLE", "UNNEST"])
 
 RESERVED_COLUMNS = (RESERVED - _IN_FROM) | _IN_EXPRESSIONS

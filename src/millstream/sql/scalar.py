@@ -47,7 +47,7 @@ from millstream.sql.written import is_unary_plus, too_many
 
 BOOLEAN = pa.bool_()
 
-# Those whose operands may be a decimal and an integer.
+# Operators whose operands may be a decimal and an integer.
 BINARY_OPERATORS = frozenset(
     ["+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>"]
 )
@@ -60,8 +60,8 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 class ScalarBinder:
     """Binds expressions over the columns of a scope.
 
-    Subclasses say what aggregates and subqueries mean where they stand; here they are errors.
-    `place` names the clause in messages.
+    Subclasses define the meaning of aggregates and subqueries; here they are errors. `place` names
+    the clause in messages.
     """
 
     def __init__(
@@ -77,22 +77,22 @@ class ScalarBinder:
     def aggregate(self, node: exp.Expression) -> Expression:
         remedies = {"WHERE": "write it in HAVING or in a subquery", "ON": "write it in a subquery"}
         raise BindError(
-            f"an aggregate cannot stand in {self.place}", span_of(node), remedies.get(self.place)
+            f"an aggregate is not allowed in {self.place}", span_of(node), remedies.get(self.place)
         )
 
     def subquery(self, node: exp.Expression) -> Expression:
-        from_query = "let a query with FROM give the rows: SELECT …, MAX(x) FROM …"
+        from_query = "use a query with FROM: SELECT …, MAX(x) FROM …"
         remedies = {
             "ON": "write the condition in WHERE",
             "VALUES": from_query,
             NO_FROM: from_query,
         }
         raise BindError(
-            f"a subquery cannot stand in {self.place}", span_of(node), remedies.get(self.place)
+            f"a subquery is not allowed in {self.place}", span_of(node), remedies.get(self.place)
         )
 
     def nondeterministic(self, node: exp.Expression, name: str) -> None:
-        """Called for functions whose value is not the same each time; refused by default."""
+        """Called for functions that are not deterministic; refused by default."""
         raise BindError(
             f'function "{name}" is not deterministic and would make the answer depend on when it '
             "is computed",
@@ -112,7 +112,7 @@ class ScalarBinder:
             case exp.And() | exp.Or():
                 return self._connected(node)
             case exp.Alias():
-                raise BindError("an alias with AS cannot stand here", span_of(node))
+                raise BindError("an alias with AS is not allowed here", span_of(node))
             case exp.Column():
                 return self.column(node)
             case exp.Literal():
@@ -154,7 +154,7 @@ class ScalarBinder:
             case exp.JSONExtract() | exp.JSONExtractScalar():
                 raise BindError("JSON paths are not supported", span_of(node), other_dialects.JSON)
             case exp.Star():
-                raise BindError(f'"*" cannot stand in {self.place}', span_of(node))
+                raise BindError(f'"*" is not allowed in {self.place}', span_of(node))
             case exp.Filter():
                 return self.aggregate(node)
         return self._function(node)
@@ -179,7 +179,7 @@ class ScalarBinder:
 
     def column(self, node: exp.Column) -> Expression:
         if isinstance(node.this, exp.Star):
-            raise BindError(f'"*" cannot stand in {self.place}', span_of(node))
+            raise BindError(f'"*" is not allowed in {self.place}', span_of(node))
         names = [name_of(part) for part in node.parts]
         error: BindError | None = None
         try:
@@ -189,7 +189,7 @@ class ScalarBinder:
             error = unknown
         field = self._field_of_struct(names, node)
         if field is None:
-            raise error or BindError("a column has at most one name before it", span_of(node))
+            raise error or BindError("a column has at most one qualifier", span_of(node))
         return field
 
     def _field_of_struct(self, names: list[Name], node: exp.Column) -> Expression | None:
@@ -226,7 +226,7 @@ class ScalarBinder:
         at: exp.Expression | None = None,
         span: Span | None = None,
     ) -> Call:
-        """The call of a built-in function or one of the user's, arguments cast as it needs them."""
+        """The call of a built-in or user-defined function, its arguments cast as needed."""
         user = self.catalog.functions.get(name)
         if user is not None:
             return Call(name, arguments, user.returns)
@@ -280,16 +280,15 @@ class ScalarBinder:
         name, arguments = called
         if name.upper() in STREAM_FUNCTIONS:
             raise BindError(
-                f"{name.upper()} stands in FROM, or around the whole select list", span_of(node)
+                f"{name.upper()} belongs in FROM, or around the whole select list", span_of(node)
             )
         if name in BINARY_OPERATORS:
             return self.call(name, *self._operands(*arguments), at=node)
         return self.call(name, *map(self.bind, arguments), at=node)
 
     def _operands(self, *nodes: exp.Expression) -> list[Expression]:
-        """The operands of an operator. An integer literal beside a decimal is a decimal of its own
-        digits: its type could hold more, for which the result would give up digits of its
-        fraction."""
+        """The operands of an operator. An integer literal beside a decimal becomes a decimal with
+        the digits of the literal: the range of its type would cost the result fractional digits."""
         bound = [self.bind(node) for node in nodes]
         if not any(types.is_decimal(operand.type) for operand in bound):
             return bound
@@ -315,7 +314,7 @@ class ScalarBinder:
                 raise BindError("the number is too large for DOUBLE", span_of(node))
             return Literal(-number if negative else number, types.DOUBLE)
         exact = Decimal(text)
-        if negative and exact:  # there is no negative zero; a minus sign would round to 28 digits
+        if negative and exact:  # there is no negative zero; unary minus would round to 28 digits
             exact = exact.copy_negate()
         _, digits, exponent = exact.as_tuple()
         scale = max(-int(exponent), 0)
@@ -356,8 +355,8 @@ class ScalarBinder:
         return self.cast(operand, wanted)
 
     def _sum(self, node: exp.Add | exp.Sub) -> Expression:
-        """A sum or a difference. A date and an interval that was written in days make a date; the
-        type INTERVAL does not tell what it was written in, and makes a TIMESTAMP of a date."""
+        """A sum or a difference. A date plus an interval written in days is a date. The type
+        INTERVAL does not record its units, so otherwise the result is a TIMESTAMP."""
         name = "+" if isinstance(node, exp.Add) else "-"
         left, right = self._operands(node.this, node.expression)
         if (left.type, right.type) == (types.DATE, types.INTERVAL):
@@ -367,7 +366,7 @@ class ScalarBinder:
         return self.call(name, left, right, at=node)
 
     def _days(self, node: exp.Expression) -> Expression | None:
-        """The number of days of an interval that is one of whole days by the way it is written."""
+        """The number of days of an interval that is written in whole days."""
         match node:
             case exp.Paren():
                 return self._days(node.this)
@@ -445,7 +444,7 @@ class ScalarBinder:
 
 
 def connected(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
-    """The operands of a chain of AND or OR, from left to right; brackets inside it mean nothing."""
+    """The operands of a chain of AND or OR, from left to right, ignoring brackets."""
     found, waiting = [], [node]
     while waiting:
         part = waiting.pop()
@@ -460,7 +459,7 @@ def connected(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expr
 
 
 def is_subquery(node: exp.Expression) -> bool:
-    """Whether the value of the node is computed by a subquery of its own."""
+    """Whether a subquery computes the value of the node."""
     match node:
         case exp.Subquery() | exp.Exists() | exp.Query():
             return True
@@ -473,5 +472,5 @@ def is_subquery(node: exp.Expression) -> bool:
 
 def _hex_digits(node: exp.HexString) -> str:
     digits = str(node.this)
-    # sqlglot keeps X'0a' as the number it is in some versions, as its digits in others.
+    # Some versions of sqlglot keep X'0a' as a number, others as its digits.
     return digits if len(digits) % 2 == 0 else "0" + digits

@@ -1,4 +1,4 @@
-"""Which names a query sees, and the columns they stand for."""
+"""The names that are visible in a query, and their columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from millstream.model.names import Name
 
 @dataclass(frozen=True)
 class Relation:
-    """A reference in FROM: the name it is called by ("" for an unnamed subquery), what it is, and
-    its columns."""
+    """A reference in FROM: its name ("" for an unnamed subquery), its kind and its columns."""
 
     name: str
     kind: str
@@ -38,7 +37,7 @@ Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class Merged:
-    """A column that USING or NATURAL made of one column on each side."""
+    """A column that USING or NATURAL merged from one column of each side."""
 
     name: str
     expression: Expression
@@ -52,7 +51,7 @@ class Scope:
     relations: list[Relation] = field(default_factory=list)
     merged: list[Merged] = field(default_factory=list)
     parent: Scope | None = None
-    # The columns that `*` stands for, in order: by their keys, or by the parts that were merged.
+    # The columns of `*`, in order: by their keys, or by the parts that were merged.
     order: list[Key | frozenset[Key]] = field(default_factory=list)
 
     def add(self, relation: Relation, span: Span | None) -> None:
@@ -67,7 +66,7 @@ class Scope:
         self.order += [column.key for column in visible(relation.columns)]
 
     def absorb(self, scope: Scope, span: Span | None) -> None:
-        """Take over the references of another scope, such as that of a join in brackets."""
+        """Add the references of another scope, such as that of a join in brackets."""
         before = list(self.order)
         for relation in scope.relations:
             self.add(relation, span)
@@ -75,9 +74,9 @@ class Scope:
         self.order = before + scope.order
 
     def merge(self, merged: list[Merged], replaced: list[Merged]) -> None:
-        """Put columns that a join merged before all others, in place of some that were merged
-        before. `*` gives the columns of USING first, then those of the left side, then of the
-        right."""
+        """Put the columns that a join merged before all others; they replace columns that were
+        merged earlier. `*` has the columns of USING first, then those of the left side, then those
+        of the right."""
         parts = [m.parts for m in merged]
         gone = {key for m in merged for key in m.parts}
         kept = [
@@ -89,7 +88,7 @@ class Scope:
         self.order = [*parts, *kept]
 
     def resolve(self, name: Name, table: Name | None) -> Expression:
-        """The column a name stands for; in an enclosing query it is an OuterColumn."""
+        """The column of a name; a column of an enclosing query is an OuterColumn."""
         found = self._own(name, table)
         if found is not None:
             return found
@@ -102,7 +101,7 @@ class Scope:
                 raise BindError(
                     f'column "{name.text}" is merged by USING and cannot be used in a subquery',
                     name.span,
-                    "write it with the name of one side before it",
+                    "qualify it with the name of one side",
                 )
             scope = scope.parent
         raise self._unknown(name, table)
@@ -123,10 +122,10 @@ class Scope:
             return merged[0].expression
         if merged:
             raise BindError(
-                f'column "{name.text}" is ambiguous: USING or NATURAL made one of it, and there '
-                "are others",
+                f'column "{name.text}" is ambiguous: USING or NATURAL merged two of them, and '
+                "there are others",
                 name.span,
-                "write it with the name of a stream before it",
+                "qualify it with the name of a stream",
             )
         if len(candidates) > 1:
             owners = _owners([relation for relation, _ in candidates])
@@ -161,7 +160,7 @@ class Scope:
             scope = scope.parent
 
     def star(self, table: Name | None) -> list[tuple[str, Expression]]:
-        """The columns that `*` or `table.*` stands for, with their names."""
+        """The columns of `*` or `table.*`, with their names."""
         if table is None:
             merged = {m.parts: m for m in self.merged}
             plain = {column.key: column for r in self.relations for column in r.columns}
@@ -200,8 +199,8 @@ def _no_column(name: Name, relations: list[Relation]) -> BindError:
 
 
 def span_of(node: exp.Expression) -> Span | None:
-    """The text a node was parsed from, as far as the positions of its parts tell; a node without
-    any is placed by the nearest one around it."""
+    """The text from which a node was parsed, as far as the positions of its parts are known. A node
+    without any has the position of the nearest node around it."""
     current: exp.Expression | None = node
     while current is not None:
         spans = [
@@ -233,7 +232,7 @@ def part(node: exp.Expression, key: str) -> Any:
 
 
 def refuse_others(node: exp.Expression, understood: tuple[str, ...], what: str) -> None:
-    """Nothing that was written is ignored: an argument we do not understand is an error."""
+    """Raise an error for arguments that are not understood, rather than ignore them."""
     for key, value in node.args.items():
         if value and key.rstrip("_") not in understood:
             inside = value[0] if isinstance(value, list) else value
@@ -245,7 +244,7 @@ def refuse_others(node: exp.Expression, understood: tuple[str, ...], what: str) 
 
 
 _REMEDIES = {
-    "OFFSET": "LIMIT n alone gives the first n rows",
+    "OFFSET": "LIMIT n returns the first n rows",
     "QUALIFY": "write ORDER BY … LIMIT n for the first n rows, or WINDOW(PARTITION BY c ROWS n)",
     "DISTINCT ON": "write FROM stream WINDOW(PARTITION BY c ROWS 1) for the last row of each c",
     "LATERAL VIEW": "arrays cannot become rows here: unnest them where the rows are produced",
@@ -262,8 +261,8 @@ _CLAUSE_NAMES = {
     "SORT": "SORT BY",
     "CLUSTER": "CLUSTER BY",
     "DISTRIBUTE": "DISTRIBUTE BY",
-    "DB": "a name with a database before it",
-    "CATALOG": "a name with a catalog before it",
+    "DB": "a name qualified with a database",
+    "CATALOG": "a name qualified with a catalog",
     "EXCEPT": "* EXCEPT",
     "REPLACE": "* REPLACE",
     "RENAME": "* RENAME",

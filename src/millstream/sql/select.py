@@ -78,10 +78,8 @@ class SelectBinder:
         self.tables = tables
         source = part(node, "from")
         if source is None:
-            raise BindError(
-                "a query needs FROM a stream", span_of(node), "write SELECT … FROM stream"
-            )
-        # What FIRST, LAST and ARRAY_AGG go by; the order of FROM, if any of them asks for it.
+            raise BindError("a query needs FROM", span_of(node), "write SELECT … FROM stream")
+        # The order for FIRST, LAST and ARRAY_AGG: the order of FROM, if any of them is used.
         self.order: tuple[Expression, ...] = ()
         references = FromBinder(statement, outer, tables)
         self.plan = references.bind(source.this, list(node.args.get("joins") or []))
@@ -130,11 +128,11 @@ class SelectBinder:
         if isinstance(first, exp.Anonymous) and first.name.upper() in STREAM_FUNCTIONS:
             if len(items) > 1:
                 raise BindError(
-                    f"{first.name.upper()} stands around the whole select list", span_of(first)
+                    f"{first.name.upper()} must enclose the whole select list", span_of(first)
                 )
             if any(isinstance(item, exp.Distinct) for item in first.expressions):
                 raise BindError(
-                    f"DISTINCT stands before {first.name.upper()}",
+                    f"DISTINCT must come before {first.name.upper()}",
                     span_of(first),
                     f"write SELECT DISTINCT {first.name.upper()}(…)",
                 )
@@ -211,18 +209,18 @@ class SelectBinder:
         return self._aggregated(_unique(keys), calls, inner)
 
     def _key(self, node: exp.Expression, items: list[exp.Expression], inner: ScalarBinder) -> Named:
-        """A grouping expression: a number or an alias of the select list stands for its item."""
+        """A grouping expression; a number or an alias refers to an item of the select list."""
         if isinstance(node, exp.Literal) and not node.is_string:
             number = whole_number(node) or 0
             if not 1 <= number <= len(items):
                 raise BindError(
-                    f"GROUP BY {node.this} is not a place in the select list", span_of(node)
+                    f"GROUP BY {node.this} is not a position in the select list", span_of(node)
                 )
             node = _unaliased(items[number - 1])
         elif isinstance(node, exp.Column) and not node.args.get("table"):
             node = self._aliased(node, items)
         if list(outermost_aggregates(node, self.statement)):
-            raise BindError("an aggregate cannot stand in GROUP BY", span_of(node))
+            raise BindError("an aggregate is not allowed in GROUP BY", span_of(node))
         expression = inner.bind(node)
         if isinstance(expression, Column):
             return Named(expression, expression.name, expression.qualifier)
@@ -282,7 +280,7 @@ class SelectBinder:
             alias = name_of(item.args["alias"])
             check_name(alias)
             return [(alias.text, expression)]
-        if isinstance(item, exp.Column):  # by its declared name; a field of a struct by its own
+        if isinstance(item, exp.Column):  # the declared name; for a field of a struct, its own
             name = expression.name if isinstance(expression, Column) else item.name
             return [(name, expression)]
         text = item.sql(dialect="spark", normalize_functions=False, comments=False)
@@ -315,7 +313,7 @@ class SelectBinder:
     def _sort_keys(
         self, outputs: list[Named], binder: HostedBinder
     ) -> tuple[list[SortKey], list[Named]]:
-        """The sort keys over the outputs, and the outputs to add for what is not selected."""
+        """The sort keys over the outputs, and the outputs to add for keys that are not selected."""
         keys: list[SortKey] = []
         hidden: list[Named] = []
         for item in self.node.args["order"].expressions:

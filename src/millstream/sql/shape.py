@@ -1,5 +1,5 @@
-"""The shape of a query, token by token: which clause we are in, and mistakes in the order and
-completeness of clauses, which sqlglot forgives or reports far from their place."""
+"""The clause structure of a query, checked token by token: mistakes in the order and completeness
+of clauses, which sqlglot accepts or reports far from their position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WINDOW_WORDS = ("RANGE", "ROWS", "PARTITION", "NOW", "UNBOUNDED")
 
 @dataclass
 class FromItem:
-    """The place of one reference in FROM, and what stands before it: FROM, JOIN or a comma."""
+    """The position of a reference in FROM, and the word before it: FROM, JOIN or a comma."""
 
     after: str
     start: int
@@ -34,19 +34,19 @@ class FromItem:
 
 @dataclass
 class _Frame:
-    """What is known inside one pair of brackets."""
+    """The state inside one pair of brackets."""
 
     clause: str = ""  # the word of _ORDER that we are in; empty outside a SELECT
     call: str = ""  # the word before the bracket
     operations: int = 0  # UNION, EXCEPT and INTERSECT so far
     on: bool = False  # in the condition of a join
-    # The joins that have no ON or USING yet: (LEFT JOIN or the like, or nothing; its place).
+    # The joins that have no ON or USING yet: (kind such as LEFT JOIN, or empty; its position).
     joins: list[tuple[str, Span]] = field(default_factory=list)
     reference: FromItem | None = None  # the reference that we are in
 
 
 class QueryShape:
-    """Follows the tokens of a query; `step` must see each, in order, except lifted clauses."""
+    """Follows the tokens of a query; `step` must be called for each, except lifted clauses."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tokens
@@ -55,7 +55,7 @@ class QueryShape:
 
     @property
     def in_from(self) -> bool:
-        """Whether a reference, or what belongs to one, stands here."""
+        """Whether the cursor is in a reference or its clauses."""
         return self.frames[-1].clause == "FROM" and not self.frames[-1].on
 
     def step(self, index: int) -> None:
@@ -80,7 +80,7 @@ class QueryShape:
             self.frames[-1] = _Frame("", frame.call, frame.operations + 1)
             if frame.operations == _MOST_OPERATIONS:
                 raise ParseError(
-                    f"more than {_MOST_OPERATIONS} set operations stand in a row",
+                    f"more than {_MOST_OPERATIONS} set operations in a row",
                     self.tokens[index].span,
                     "make derived streams of parts of it: CREATE STREAM … AS SELECT … UNION ALL …",
                 )
@@ -111,7 +111,7 @@ class QueryShape:
             )
         elif word == "EMIT" and self._word(index + 1) in ("FINAL", "CHANGES", "EVERY"):
             raise ParseError(
-                "EMIT stands at the end of the statement",
+                "EMIT must come at the end of the statement",
                 self.tokens[index].span.to(self.tokens[index + 1].span),
             )
         elif word == "WINDOW" and not self.in_from:
@@ -145,10 +145,10 @@ class QueryShape:
         self._leave_from(index, frame)
         if _ORDER.index(word) < _ORDER.index(frame.clause):
             raise ParseError(
-                f"{_name(word)} stands before {_name(frame.clause)}", self._span(index)
+                f"{_name(word)} must come before {_name(frame.clause)}", self._span(index)
             )
         if word == frame.clause:
-            raise ParseError(f"{_name(word)} stands twice", self._span(index))
+            raise ParseError(f"{_name(word)} is given twice", self._span(index))
         frame.clause, frame.on = word, False
         last = index + 1 if word in _TWO_WORDS else index
         if word == "GROUP" and self._word(last + 1) in ("DISTINCT", "ALL"):
@@ -193,7 +193,7 @@ class QueryShape:
             self._fail(f'expected {what} after ","', index + 1)
 
     def _check_using(self, index: int) -> None:
-        """`(name, …)`, names without a point: sqlglot would drop what else stands there."""
+        """`(name, …)`, unqualified names: sqlglot would drop anything else."""
         if self._word(index) != "(":
             self._fail('expected "(" after USING', index)
         if self._word(index + 1) == ")":
@@ -204,13 +204,13 @@ class QueryShape:
                 self._fail("expected a column after USING", column)
             if self._word(following) == ".":
                 span = self.tokens[column].span.to(self.tokens[following].span)
-                raise ParseError("USING takes columns without a name before them", span)
+                raise ParseError("USING takes unqualified columns", span)
             if self._word(following) not in (",", ")"):
                 self._fail('expected "," or ")" after the column', following)
             index = following
 
     def _check_group_by(self, index: int) -> None:
-        """GROUP BY ALL alone is refused where clauses are bound."""
+        """The binder refuses GROUP BY ALL without more."""
         word = self.tokens[index].word
         if word == "DISTINCT" or not self._nothing_follows(index):
             raise ParseError(
@@ -235,7 +235,7 @@ class QueryShape:
             self._check_alias(index)
 
     def _check_type(self, index: int) -> None:
-        """What stands after AS in CAST is a type and nothing else."""
+        """AS in CAST must be followed by a type and nothing else."""
         cursor = Cursor(self.tokens, self.tokens[-1].span.end)
         cursor.position = index + 1
         read_type(cursor)
@@ -264,7 +264,7 @@ class QueryShape:
     def _misplaced_window(self, index: int) -> None:
         if self._word(index + 1) == "(" and self._word(index + 2) in _WINDOW_WORDS:
             raise ParseError(
-                "WINDOW stands beside a stream in FROM",
+                "WINDOW must follow a stream in FROM",
                 self.tokens[index].span,
                 "write FROM stream WINDOW(…) before the other clauses",
             )
@@ -274,14 +274,14 @@ class QueryShape:
             )
 
     def _nothing_follows(self, index: int) -> bool:
-        """Whether after this token comes the end, a closing bracket or another clause."""
+        """Whether the end, a closing bracket or another clause follows this token."""
         if index + 1 >= len(self.tokens):
             return True
         word = self._word(index + 1)
         return word in (")", ",") or word in _SET_OPERATIONS or self._is_clause(index + 1)
 
     def _is_only_a_name(self, index: int) -> bool:
-        """Whether a word stands where only a name can: after a point, or after AS."""
+        """Whether a word can only be a name here: after a point, or after AS."""
         return self.tokens[index].is_name and self._word(index - 1) in (".", "AS")
 
     def _is_clause(self, index: int) -> bool:

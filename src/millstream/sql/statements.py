@@ -1,7 +1,7 @@
 """The statements of the language, as they were written.
 
-A query is sqlglot's tree; the clauses that sqlglot does not know hang on the references in FROM
-that they belong to (`clauses_of`). `str(statement)` prints a statement that parses to an equal one.
+A query is sqlglot's tree; the stream clauses are attached to their references in FROM
+(`clauses_of`). `str(statement)` prints a statement that parses to an equal one.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ def mark_comma(join: exp.Expression) -> None:
 
 
 def _marks_of(node: exp.Expression) -> tuple[Clauses, bool]:
-    """What we know of a node beside sqlglot's tree."""
+    """Our own metadata of a node."""
     return clauses_of(node), is_comma(node)
 
 
 @dataclass(frozen=True, eq=False)
 class QueryStatement:
-    """A SELECT or a set operation, and how its answer is to be given."""
+    """A SELECT or a set operation, and how its answer is emitted."""
 
     tree: exp.Expression
     emit: str | None = None  # FINAL, CHANGES, EVERY, or None where the statement does not say
     emit_span: Span | None = None
     span: Span | None = None
-    every: Duration | None = None  # from one whole answer to the next
+    every: Duration | None = None  # the period of EMIT EVERY
     shed: Shed | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +114,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Validity:
-    """`VALID FROM a TO b`: rows that bring their own interval."""
+    """`VALID FROM a TO b`: rows with their own validity."""
 
     start: Name
     end: Name
@@ -190,8 +190,8 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class CreateLatest:
-    """A table of the last row of a stream for each key; a row for which `deleted` holds, a
-    condition as it was written, says that its key has none."""
+    """A table of the last row of a stream for each key. A row for which the condition `deleted`
+    (its SQL text) is true deletes its key."""
 
     name: Name
     key: tuple[Name, ...]
@@ -206,8 +206,8 @@ class CreateLatest:
 
 @dataclass(frozen=True)
 class Retention:
-    """`[RETAIN d] [IN 'folder']`: for how long it is known what an answer was, and where that and
-    the answer itself outlast the process."""
+    """`[RETAIN d] [IN 'folder']`: how long past rows are kept, and the folder that stores them and
+    the answer."""
 
     duration: Duration | None
     folder: str | None = None
@@ -233,8 +233,8 @@ class CreateDerivedStream:
 
 @dataclass(frozen=True)
 class CreateView:
-    """With `target`, the answer is kept there too; or given there as a whole, if the query says
-    EVERY how long."""
+    """With `target`, the answer is also maintained there; with EMIT EVERY, the whole answer is
+    written there periodically."""
 
     name: Name
     query: QueryStatement
@@ -322,9 +322,8 @@ Statement: TypeAlias = (
 def query_text(tree: exp.Expression) -> str:
     """The query in the language, stream clauses included.
 
-    sqlglot prints what it knows. References that carry clauses are printed here, and so are inner
-    queries with a WITH, which its dialect would move to the top; both stand in its tree under a
-    name that nothing else can have.
+    sqlglot prints most of it. References with stream clauses, and inner queries with a WITH (which
+    its dialect would move to the top), are printed here; unique names replace them in its tree.
     """
     tree = tree.copy()
     printed: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """Subqueries in expressions become joins, semi-joins, anti-joins and aggregates (K §7.2.5, §9.3).
 
-In WHERE and HAVING, where only TRUE counts, EXISTS, IN, ANY and ALL are semi-joins and anti-joins:
+In WHERE and HAVING, where only TRUE matters, EXISTS, IN, ANY and ALL are semi-joins and anti-joins:
 
     x IN (S)         semi-join on x = y
     x NOT IN (S)     anti-join on x = y or unknown
@@ -8,8 +8,8 @@ In WHERE and HAVING, where only TRUE counts, EXISTS, IN, ANY and ALL are semi-jo
     x θ ALL (S)      anti-join on not x θ y or unknown
     [NOT] EXISTS(S)  semi-join (anti-join) on the condition that correlates S
 
-A scalar subquery is joined; where it stands elsewhere, a quantifier is a scalar subquery that
-counts the rows for which it holds and those for which it is unknown.
+A scalar subquery is joined. Elsewhere, a quantifier is a scalar subquery that counts the rows for
+which it is true and those for which it is unknown.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class Host(Protocol):
-    """The query that subqueries are attached to: its plan grows a join with each."""
+    """The query to which subqueries are attached; each adds a join to its plan."""
 
     plan: Plan
     scope: Scope
@@ -81,7 +81,7 @@ class SubqueryBinder:
         self.binder = binder
         self._plans: dict[int, Plan] = {}  # by the tree, so that each subquery is bound once
 
-    # --- where only TRUE counts ------------------------------------------------------------------
+    # --- where only TRUE matters -----------------------------------------------------------------
 
     def attach_condition(self, node: exp.Expression) -> bool:
         """Attach a condition that is [NOT] EXISTS, IN, ANY or ALL as a semi-join or anti-join;
@@ -148,8 +148,8 @@ class SubqueryBinder:
         condition: Callable[[list[Expression]], Expression | None],
         span: Span | None,
     ) -> None:
-        """Keep the rows of the host for which some row of `plan` meets the condition (or, `anti`,
-        for which none does)."""
+        """Keep the rows of the host for which some row of `plan` satisfies the condition (or, with
+        `anti`, none does)."""
         self._check_reachable(plan, span)
         plan, values, pulled = self._opened(plan)
         deeper = self._own_outer(plan)
@@ -164,8 +164,8 @@ class SubqueryBinder:
         self.host.plan = Join(self.host.plan, plan, kind, conjunction(parts))
 
     def _opened(self, plan: Plan) -> tuple[Plan, list[Expression], list[Expression]]:
-        """The plan below what cannot matter to a semi-join, its values, and the correlated
-        conditions taken off its top. A plan that is not correlated stays whole."""
+        """The plan without operators that do not matter to a semi-join, its values, and the
+        correlated conditions removed from its top. An uncorrelated plan stays unchanged."""
         if not self._own_outer(plan):
             plan = self.qualified(plan)
             return plan, [field.column for field in plan.schema], []
@@ -184,7 +184,7 @@ class SubqueryBinder:
     # --- values ----------------------------------------------------------------------------------
 
     def value(self, node: exp.Expression) -> Expression:
-        """The value of a subquery or quantifier, over the host's plan grown by a join."""
+        """The value of a subquery or quantifier, over the host's plan extended by a join."""
         if isinstance(node, exp.Exists):
             return self._attach_scalar(self._exists(node), span_of(node))
         if isinstance(node, exp.In):
@@ -214,7 +214,7 @@ class SubqueryBinder:
             raise BindError(
                 "a scalar subquery has at most one row, and this one might have more",
                 span_of(node),
-                "take an aggregate such as MAX, or ORDER BY … LIMIT 1, or use IN or ANY",
+                "use an aggregate such as MAX, or ORDER BY … LIMIT 1, or use IN or ANY",
             )
         return plan
 
@@ -239,7 +239,7 @@ class SubqueryBinder:
         return Map(Aggregate(plan, (), (count,)), (Named(found, "exists"),))
 
     def _any(self, plan: Plan, compare: Callable[[list[Expression]], Expression]) -> Plan:
-        """A plan of one row and column: whether `compare` holds for any row, as SQL has it."""
+        """A plan of one row and column: whether `compare` is true for any row, as in SQL."""
         plan = self.qualified(plan)
         condition = _outward(
             compare([field.column for field in plan.schema]), {f.key for f in plan.schema}
@@ -279,8 +279,8 @@ class SubqueryBinder:
         return self.host.plan.schema[-1].column
 
     def _attach_by_equality(self, plan: Plan) -> Expression | None:
-        """An aggregate whose rows are chosen by equality with outer values is one aggregate,
-        grouped by what is compared, and a left join."""
+        """An aggregate whose rows are selected by equality with outer values becomes one aggregate,
+        grouped by the compared columns, and a left join."""
         if not (isinstance(plan, Map) and isinstance(plan.input, Aggregate)):
             return None
         aggregate = plan.input
@@ -337,7 +337,7 @@ class SubqueryBinder:
         return [column for column in outer_columns(plan) if column.key in own]
 
     def _check_reachable(self, plan: Plan, span: Span | None) -> None:
-        """An outer column that grouping has removed from the host cannot be used any more."""
+        """An outer column that grouping has removed from the host can no longer be used."""
         own = {field.key for field in self.host.plan.schema}
         declared = {c.key for relation in self.host.scope.relations for c in relation.columns}
         for column in outer_columns(plan):
@@ -352,7 +352,7 @@ class SubqueryBinder:
 
 
 def pull_correlated(plan: Plan) -> tuple[Plan, list[Expression]]:
-    """The plan without the correlated conditions of the filters at its top, and those."""
+    """The plan without the correlated conditions of the filters at its top; these conditions."""
     pulled: list[Expression] = []
     kept: list[Expression] = []
     while isinstance(plan, Filter):

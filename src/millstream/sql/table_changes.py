@@ -1,4 +1,4 @@
-"""Statements that change a table, bound: plans over what is kept, whose rows go and come."""
+"""Binding of statements that change a table, to plans of the rows to delete and insert."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from millstream.sql.scalar import NO_FROM, ScalarBinder
 from millstream.sql.scope import Scope, name_of, refuse_others, span_of
 from millstream.sql.table_steps import ChangeStep, check_width, deleted, merged, targets_of, updated
 
-VALUES = "$values"  # the source of the rows that a statement brings along
+VALUES = "$values"  # the source of the rows of VALUES
 
 _NULL = Literal(None, pa.null())
-_ITEMS = {"expressions"}  # all that a query of constants has
+_ITEMS = {"expressions"}  # the only parts of a query of constants
 
 
 @dataclass(frozen=True)
 class Values:
-    """Rows of expressions, each column of one type."""
+    """Rows of expressions; each column has one type."""
 
     columns: tuple[Field, ...]
     rows: tuple[tuple[Expression, ...], ...]
@@ -38,8 +38,8 @@ class Values:
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """A plan whose rows are those of the table that go, if `goes`, and beside each the one that
-    comes, if `comes`."""
+    """A plan of the rows to delete from the table, if `goes`, each followed by the columns of the
+    row to insert, if `comes`."""
 
     plan: Plan
     goes: bool
@@ -47,7 +47,7 @@ class ChangePlan:
 
 
 class ChangeBinder(PullBinder):
-    """Binds a statement on a table; `reads` and `values` are what its plans are over."""
+    """Binds a statement on a table; its plans read `reads` and `values`."""
 
     def __init__(self, table: Table, catalog: Catalog, parameters: Mapping[str, object]) -> None:
         super().__init__(catalog, parameters)
@@ -65,19 +65,21 @@ class ChangeBinder(PullBinder):
             case exp.Merge():
                 source = self._merged_source(tree.args["using"])
                 return [self._part(step) for step in merged(tree, source, self.table)]
-        raise AssertionError(f"no statement on tables: {tree}")
+        raise AssertionError(f"not a statement on tables: {tree}")
 
     def kept(
         self, entry: Stream | DerivedStream, as_of: AsOf | None, span: Span | None
     ) -> Plan | None:
-        if isinstance(entry, Table) and as_of is None:  # also one whose rows say when they hold
+        if (
+            isinstance(entry, Table) and as_of is None
+        ):  # also a table whose rows have their own validity
             return self._source(Read(entry), entry.columns, span)
         if not is_kept(entry):
             raise BindError(
-                f'{entry.kind} "{entry.name}" is not kept, and a statement that changes a table '
-                "reads tables and views",
+                f'{entry.kind} "{entry.name}" is not stored: a statement that changes a table can '
+                "only read tables and views",
                 span,
-                "make a materialized view of it, and read that",
+                "create a materialized view of it and read that",
             )
         return super().kept(entry, as_of, span)
 
@@ -102,7 +104,7 @@ class ChangeBinder(PullBinder):
         for item in given.values():
             for aggregate in outermost_aggregates(item, self):
                 raise BindError(
-                    "an aggregate cannot stand here", span_of(aggregate), "write a subquery"
+                    "an aggregate is not allowed here", span_of(aggregate), "write a subquery"
                 )
         columns = self.table.columns
         own = [] if step.goes is None else [_column_of(step.goes, c.name) for c in columns]
@@ -124,7 +126,7 @@ class ChangeBinder(PullBinder):
     def _row(
         self, given: Mapping[str, Expression], span: Span | None, qualifier: str = ""
     ) -> tuple[Named, ...]:
-        """All columns of the table; those that are not given are NULL."""
+        """All columns of the table; those without a value are NULL."""
         for column in self.table.columns:
             if column.name not in given and not column.nullable:
                 raise BindError(
@@ -150,7 +152,7 @@ class ChangeBinder(PullBinder):
     # --- VALUES ----------------------------------------------------------------------------------
 
     def _merged_source(self, using: exp.Expression) -> exp.Expression:
-        """What MERGE reads beside the table: VALUES goes by a name of its own."""
+        """The source of MERGE; VALUES is registered under its own name."""
         using = _as_values(using)
         if not isinstance(using, exp.Values):
             return using

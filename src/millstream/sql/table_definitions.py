@@ -1,4 +1,4 @@
-"""CREATE TABLE: the columns of a relation and its key, what a change of it means, its source."""
+"""CREATE TABLE: columns and key of a relation, the meaning of its changes, its source."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def read_table(reader: DefinitionReader) -> Statement:
     validity = reader.validity() if cursor.at("VALID") else None
     if validity is not None and (ordering is not None or changes is not None):
         raise ParseError(
-            "rows that bring their own interval do not change",
+            "rows with their own validity do not change",
             validity.start.span,
-            "leave VALID FROM … TO … out, or all other words on time and changes",
+            "leave out either VALID FROM … TO … or the other clauses on time and changes",
         )
     statistics = reader.statistics() if cursor.accept("WITH") else ()
     changes = ChangeMode.OWN if validity is not None else changes or ChangeMode.RETROACTIVE
@@ -50,7 +50,7 @@ def read_table(reader: DefinitionReader) -> Statement:
 def _declaration(
     reader: DefinitionReader, columns: list[ColumnDefinition], key: list[Name]
 ) -> None:
-    """A column, perhaps with PRIMARY KEY behind it, or PRIMARY KEY (column, …)."""
+    """A column with an optional PRIMARY KEY, or PRIMARY KEY (column, …)."""
     if reader.cursor.at("PRIMARY", "KEY"):
         add_key(reader.cursor, key)
     else:
@@ -86,7 +86,7 @@ def _latest(reader: DefinitionReader, name: Name) -> Statement:
     if cursor.accept("DELETE"):
         cursor.expect("WHERE")
         if cursor.current is None:
-            cursor.fail("the condition of rows that delete")
+            cursor.fail("the condition for deleting a row")
         first = last = cursor.advance()
         while cursor.current is not None:
             last = cursor.advance()

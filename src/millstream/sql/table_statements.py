@@ -1,4 +1,4 @@
-"""INSERT, UPDATE, DELETE and MERGE on tables: which statements these are, and EFFECTIVE AT.
+"""Recognizing INSERT, UPDATE, DELETE and MERGE on tables, and EFFECTIVE AT.
 
 INSERT INTO t [(c, …)] VALUES (…), … | query
 UPDATE t SET c = …, … [WHERE …]
@@ -6,7 +6,7 @@ DELETE FROM t [WHERE …]
 MERGE INTO t USING s ON … WHEN [NOT] MATCHED [AND …] THEN UPDATE SET … | DELETE | INSERT …
 … EFFECTIVE AT t
 
-Beside that they are plain SQL. `INSERT INTO connector(option => value) query` is no such statement.
+The rest is plain SQL. `INSERT INTO connector(option => value) query` is not such a statement.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def starts_change(cursor: Cursor) -> bool:
 
 
 def _names_table(cursor: Cursor) -> bool:
-    """After INSERT INTO: `t VALUES`, `t query` or `t (column`, where a connector has brackets with
-    values or options in them."""
+    """After INSERT INTO: `t VALUES`, `t query` or `t (column`. The brackets of a connector contain
+    values or options."""
     name, bracket, first, second = (cursor.peek(ahead) for ahead in (2, 3, 4, 5))
     if name is None or not name.is_name or name.word in _NO_TABLES:
         return False
@@ -59,7 +59,7 @@ def take_effective(
     instant = ClauseReader(cursor, parameters).instant()
     if cursor.current is not None:
         raise ParseError(
-            "EFFECTIVE AT stands at the end of the statement",
+            "EFFECTIVE AT must come at the end of the statement",
             start,
             f"quote the word where it is a name: `{tokens[place].text}`",
         )
@@ -68,7 +68,7 @@ def take_effective(
 
 def check_change(cursor: Cursor) -> None:
     """Refuse what sqlglot would drop: words beside the names of columns, after VALUES and before
-    SET, and a clause that stands twice."""
+    SET, and repeated clauses."""
     tokens = cursor.tokens
     if cursor.accept("INSERT", "INTO"):
         cursor.name("the name of a table")
@@ -98,7 +98,7 @@ def check_change(cursor: Cursor) -> None:
 
 
 def _merged(cursor: Cursor) -> None:
-    """After USING: conditions stand in ON and WHEN, and INSERT has columns and values."""
+    """After USING: conditions belong in ON and WHEN, and INSERT has columns and values."""
     if not cursor.at("("):
         cursor.name("a table or a query")
     depth = 0
@@ -123,7 +123,7 @@ def _target(cursor: Cursor) -> None:
 
 
 def _column_names(cursor: Cursor) -> None:
-    """`(column, …)`, if it stands there."""
+    """An optional `(column, …)`."""
     following = cursor.peek()
     if not cursor.at("(") or (following is not None and following.word in ("SELECT", "WITH", "(")):
         return
@@ -150,11 +150,11 @@ def _row(cursor: Cursor) -> None:
 
 
 def _once(tokens: Sequence[Token], words: Sequence[str], cursor: Cursor, given: int = 0) -> None:
-    """Each of the words stands at most once outside brackets, where `given` were read before."""
+    """Check that each word appears at most once outside brackets; `given` were read before."""
     depth, seen = 0, [words[0]] * (not given)
     for token in tokens:
         depth += {"(": 1, ")": -1}.get(token.word, 0)
         if depth == 0 and token.word in words:
             if token.word in seen:
-                raise ParseError(f"{token.word} stands twice", token.span)
+                raise ParseError(f"{token.word} is given twice", token.span)
             seen.append(token.word)

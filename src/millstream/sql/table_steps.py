@@ -1,10 +1,10 @@
-"""UPDATE, DELETE and MERGE as queries: rows of FROM … WHERE …, and what becomes of each.
+"""UPDATE, DELETE and MERGE as queries: rows of FROM … WHERE …, and the action for each.
 
 UPDATE t SET c = e WHERE p      FROM t WHERE p
 DELETE FROM t WHERE p           FROM t WHERE p
-MERGE INTO t USING s ON j       FROM t JOIN s ON j where rows match, FROM s ANTI JOIN t ON j where
-                                none does, FROM t ANTI JOIN s ON j where NOT MATCHED BY SOURCE; a
-                                clause has the rows that no clause before it has taken
+MERGE INTO t USING s ON j       FROM t JOIN s ON j for MATCHED, FROM s ANTI JOIN t ON j for NOT
+                                MATCHED, FROM t ANTI JOIN s ON j for NOT MATCHED BY SOURCE; a
+                                clause applies to the rows that no earlier clause has taken
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from millstream.sql.scope import name_of, refuse_others, span_of
 
 @dataclass(frozen=True)
 class ChangeStep:
-    """For each row of a query without a select list: the row of the table that `goes` names in FROM
-    goes, and one comes, of the values `given` by column and those of the row that goes."""
+    """For each row of a query without a select list: delete the row of the table that `goes` names
+    in FROM, and insert one with the values `given` by column and otherwise those of the deleted
+    row."""
 
     rows: exp.Select
     goes: str | None
@@ -80,22 +81,22 @@ def _met(tree: exp.Merge, source: exp.Expression, matched: bool, by_source: bool
 def _of_own(
     rows: exp.Select, then: exp.Expression, name: str, source: exp.Expression, table: Table
 ) -> ChangeStep:
-    """What becomes of rows of the table."""
+    """The action for rows of the table."""
     if isinstance(then, exp.Var) and then.name.upper() == "DELETE":
         return ChangeStep(rows, name, None)
     if isinstance(then, exp.Update):
         if then.expressions and isinstance(then.expressions[0], exp.Star):
             return ChangeStep(rows, name, _same_names(source, table))
         return ChangeStep(rows, name, _settings(then, name, table))
-    raise BindError("rows that are there can be changed by UPDATE SET or DELETE", span_of(then))
+    raise BindError("MATCHED and NOT MATCHED BY SOURCE take UPDATE SET or DELETE", span_of(then))
 
 
 def _of_others(
     rows: exp.Select, then: exp.Expression, source: exp.Expression, table: Table
 ) -> ChangeStep:
-    """What becomes of rows that the table does not have."""
+    """The action for rows that the table does not have."""
     if not isinstance(then, exp.Insert):
-        raise BindError("for rows that are NOT MATCHED there is INSERT", span_of(then))
+        raise BindError("NOT MATCHED takes INSERT", span_of(then))
     if isinstance(then.this, exp.Star):
         return ChangeStep(rows, None, _same_names(source, table))
     named = then.this.expressions if then.this is not None else []
@@ -103,14 +104,14 @@ def _of_others(
     items = then.expression.expressions
     for item in items:
         if isinstance(item, exp.Alias):
-            raise BindError("an alias cannot stand here", span_of(item))
+            raise BindError("an alias is not allowed here", span_of(item))
     check_width(len(items), targets, table, span_of(then))
     names = [target.name for target in targets]
     return ChangeStep(rows, None, dict(zip(names, items, strict=True)), span_of(then))
 
 
 def _settings(tree: exp.Update, own: str, table: Table) -> dict[str, exp.Expression]:
-    """`SET column = value, …`, where columns may have the table's own name before them."""
+    """`SET column = value, …`, where columns may be qualified with the table."""
     if not tree.expressions:
         raise BindError("UPDATE needs SET column = value", span_of(tree))
     given: dict[str, exp.Expression] = {}
@@ -119,16 +120,16 @@ def _settings(tree: exp.Update, own: str, table: Table) -> dict[str, exp.Express
             raise BindError("SET takes column = value", span_of(setting))
         name, qualifier = name_of(setting.this.this), setting.this.args.get("table")
         if qualifier is not None and not name_of(qualifier).matches(own):
-            raise BindError(f'SET changes columns of "{own}" alone', span_of(setting.this))
+            raise BindError(f'SET can only change columns of "{own}"', span_of(setting.this))
         column = column_named(table.columns, name, table.name, table.kind)
         if column.name in given:
-            raise BindError(f'SET gives column "{column.name}" twice', name.span)
+            raise BindError(f'SET names column "{column.name}" twice', name.span)
         given[column.name] = setting.expression
     return given
 
 
 def _same_names(source: exp.Expression, table: Table) -> dict[str, exp.Expression]:
-    """`*`: each column is given by that of the source with its name."""
+    """`*`: each column takes the source column of the same name."""
     of = _name(source)
     names = [column.name for column in table.columns]
     return {name: exp.column(name, table=of, quoted=True) for name in names}
@@ -148,7 +149,7 @@ def targets_of(table: Table, names: Sequence[Name]) -> list[Field]:
 def check_width(width: int, targets: Sequence[Field], table: Table, span: Span | None) -> None:
     if width != len(targets):
         raise BindError(
-            f'INSERT gives {width} values for {len(targets)} columns of table "{table.name}"',
+            f'INSERT has {width} values for {len(targets)} columns of table "{table.name}"',
             span,
             f"the columns are {', '.join(target.name for target in targets)}",
         )
@@ -164,5 +165,5 @@ def _where(rows: exp.Select, tree: exp.Expression) -> exp.Select:
 
 
 def _name(reference: exp.Expression) -> str:
-    """What a reference goes by."""
+    """The name or alias of a reference."""
     return str(reference.alias_or_name)

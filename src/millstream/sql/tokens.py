@@ -1,4 +1,4 @@
-"""Tokens of a statement, and a cursor for the small descents that read the stream clauses."""
+"""Tokens of a statement, and a cursor for the small parsers of the stream clauses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _COMMANDS = (
 
 
 def _unfolded(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens with such a rest read as tokens again."""
+    """The tokens, with such a rest tokenized again."""
     for index, (command, rest) in enumerate(pairwise(tokens)):
         if command.kind not in _COMMANDS or rest.kind is not TokenType.STRING:
             continue
@@ -96,7 +96,7 @@ _MARKS = {"/*": ("comment", "*/"), "'": ("string", "'"), '"': ("string", '"'),
 
 
 def _token_error(text: str) -> ParseError:
-    """What the tokenizer cannot read is something left open: find it from the start."""
+    """The tokenizer fails only on an unclosed string, name or comment: find it from the start."""
     position = 0
     while position < len(text):
         mark = next((mark for mark in _MARKS if text.startswith(mark, position)), None)
@@ -124,7 +124,7 @@ def _closed_at(text: str, start: int, closing: str) -> int | None:
 
 
 class Cursor:
-    """Reads tokens one after the other; `fail` and `expect` report what stood there instead."""
+    """Reads tokens one after the other; `fail` and `expect` report what was found instead."""
 
     def __init__(self, tokens: Sequence[Token], end: int) -> None:
         self.tokens = tokens
@@ -141,7 +141,7 @@ class Cursor:
 
     @property
     def span(self) -> Span:
-        """Where the current token is, or the place after the last one."""
+        """The position of the current token, or the position after the last one."""
         if self.current is not None:
             return self.current.span
         end = self.tokens[-1].span.end if self.tokens else self._end

@@ -1,4 +1,4 @@
-"""The types that SQL type names stand for."""
+"""From SQL type names to types."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _DAY_TIME_UNITS = {"DAY", "HOUR", "MINUTE", "SECOND"}
 
 
 def from_sql(node: exp.DataType) -> pa.DataType:
-    """The type that a SQL type name, parsed by sqlglot's Spark dialect, stands for.
+    """The type of a SQL type name, parsed by sqlglot's Spark dialect.
 
-    Raises ValueError for types the system does not have.
+    Raises ValueError for unsupported types.
     """
     if isinstance(node.this, exp.Interval):
         return _interval_from_sql(node)
@@ -65,7 +65,7 @@ def from_sql(node: exp.DataType) -> pa.DataType:
 
 
 class UnsupportedTypeError(ValueError):
-    """A type that SQL has and the system does not."""
+    """A SQL type that is not supported."""
 
 
 def _unsupported(node: exp.DataType) -> ValueError:
@@ -73,8 +73,8 @@ def _unsupported(node: exp.DataType) -> ValueError:
 
 
 def _check_numbers(node: exp.DataType, kind: str) -> None:
-    """Refuse numbers that have no effect. Strings may have a length, which CAST ignores in Spark
-    too, and TIMESTAMP(6) has the six digits that every TIMESTAMP has."""
+    """Refuse numbers that have no effect. Strings may have a length, which CAST in Spark also
+    ignores, and TIMESTAMP(6) has the six digits of every TIMESTAMP."""
     given = [parameter.name for parameter in node.expressions]
     if not given or kind in ("TEXT", "VARCHAR", "CHAR"):
         return
@@ -94,7 +94,7 @@ def _interval_from_sql(node: exp.DataType) -> pa.DataType:
 def _decimal_from_sql(node: exp.DataType) -> pa.DataType:
     digits = [int(parameter.name) for parameter in node.expressions]
     if len(digits) > 2:
-        raise ValueError("a DECIMAL has a number of digits and of those after the point")
+        raise ValueError("a DECIMAL takes a precision and a scale")
     precision, scale = (*digits, 0) if len(digits) == 1 else (digits or (10, 0))
     if not 1 <= precision <= MAX_PRECISION:
         raise ValueError(f"a DECIMAL has 1 to {MAX_PRECISION} digits, not {precision}")

@@ -1,12 +1,12 @@
 """Correlated subqueries become joins.
 
-`unnest(plan, domain)` evaluates a plan with outer columns for every row of `domain`, which holds
-the combinations of outer values that occur: the result has the domain's columns first and then the
-plan's, and for every row d of the domain the rows of plan(d). It pushes the domain down to where
+`unnest(plan, domain)` evaluates a plan with outer columns for every row of `domain`, which contains
+the combinations of outer values that occur. The result has the domain's columns first and then the
+plan's, and for every row d of the domain the rows of plan(d). The domain is pushed down to where
 the outer columns are used; below that point nothing is correlated, and a product with the domain
 remains (Neumann and Kemper, Unnesting Arbitrary Queries, 2015).
 
-All of it holds at each instant, so it holds for streams.
+All of this is correct at each instant, so it is correct for streams.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def uses_outer(expression: Expression) -> bool:
 
 @dataclass(frozen=True)
 class Domain:
-    """The combinations of outer values; `columns` names each outer column's place in `plan`."""
+    """The combinations of outer values; `columns` maps each outer column to a column of `plan`."""
 
     plan: Plan
     columns: dict[tuple[str, str], Column]
@@ -107,7 +107,7 @@ def domain_of(outer: Plan, used: Sequence[OuterColumn], qualifier: str) -> Domai
 
 
 def same_values(left: Sequence[Expression], right: Sequence[Expression]) -> Expression | None:
-    """Equality of two lists of values, NULL being equal to NULL."""
+    """Equality of two lists of values, where NULL equals NULL."""
     pairs = zip(left, right, strict=True)
     return conjunction([Call("<=>", pair, pa.bool_()) for pair in pairs])
 
@@ -165,7 +165,7 @@ class Unnester:
         return Filter(inner, predicate)
 
     def _scalar_aggregate(self, plan: Aggregate, domain: Domain) -> Plan:
-        """One row for every row of the domain, also where the subquery finds nothing."""
+        """One row for every row of the domain, even if the subquery finds nothing."""
         inner = domain.renamed(self.fresh("outside"))
         own = map_expressions(replace(plan, input=self.unnest(plan.input, inner)), inner.inline)
         assert isinstance(own, Aggregate)
@@ -216,8 +216,8 @@ def _picked(domain: Domain, plan: Plan) -> tuple[Named, ...]:
 
 
 def _coalesced(one: Domain, other: Domain) -> tuple[Named, ...]:
-    """The value of whichever side of a full join is there. A row of the domain is never all
-    padding: the side that exists has it, NULLs included."""
+    """The value of the side of a full join that exists. A row of the domain is never padding on
+    both sides: the side that exists has it, NULLs included."""
     return tuple(
         Named(Call("coalesce", (a, b), a.type), a.name, a.qualifier)
         for a, b in zip(_columns(one), _columns(other), strict=True)

@@ -1,4 +1,4 @@
-"""CREATE MATERIALIZED VIEW, and how long what a view or a stream has been is retained.
+"""CREATE MATERIALIZED VIEW, and the RETAIN clause of views and streams.
 
 CREATE MATERIALIZED VIEW name AS query [INTO connector(…)] [EMIT EVERY d] [RETAIN d] [IN 'folder']
 """
@@ -60,7 +60,7 @@ def _folder(reader: DefinitionReader) -> str:
     folder = reader.literal()
     if isinstance(folder, str) and folder:
         return folder
-    raise ParseError("IN names a folder, as text", span, "write IN '/path/of/a/folder'")
+    raise ParseError("IN takes a folder as a string", span, "write IN '/path/of/a/folder'")
 
 
 def _emitted(reader: DefinitionReader, query: QueryStatement) -> QueryStatement:
@@ -70,7 +70,7 @@ def _emitted(reader: DefinitionReader, query: QueryStatement) -> QueryStatement:
         raise ParseError(
             "a view has no EMIT FINAL or EMIT CHANGES: it is the answer at the frontier",
             start.to(cursor.span),
-            "leave EMIT out, or write EMIT EVERY d for what goes INTO a sink",
+            "leave EMIT out, or write EMIT EVERY d to write whole answers INTO a sink",
         )
     every = reader.clauses.duration()
     end = cursor.tokens[cursor.position - 1].span
@@ -78,7 +78,7 @@ def _emitted(reader: DefinitionReader, query: QueryStatement) -> QueryStatement:
 
 
 def _query(reader: DefinitionReader, words: Collection[str]) -> QueryStatement:
-    """The query that begins here, up to one of the words that belong to what it defines."""
+    """The query at the cursor, up to one of the words that belong to the definition."""
     cursor, tokens = reader.cursor, reader.cursor.tokens
     end = _end_of_query(cursor, words)
     cursor.tokens = tokens[:end]

@@ -1,8 +1,8 @@
 """A warning for columns declared DECIMAL without a scale that meet fractions.
 
-`DECIMAL` is DECIMAL(10, 0), as in Spark: it holds whole numbers. In other systems it holds any, so
-a query that compares such a column with fractions, or computes with them, was probably meant
-otherwise.
+`DECIMAL` is DECIMAL(10, 0), as in Spark: it holds whole numbers. In some other systems it holds any
+number, so a query that compares such a column with fractions, or computes with them, is probably a
+mistake.
 """
 
 from __future__ import annotations

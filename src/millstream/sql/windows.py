@@ -37,8 +37,7 @@ from millstream.sql.scope import Relation, Scope, visible
 def apply_clauses(
     plan: Plan, clauses: syntax.Clauses, described: str, names: tuple[str, ...] = ()
 ) -> Plan:
-    """`plan` under the window and the granularity that stand beside it in FROM; `names` are those
-    that it may be called by."""
+    """`plan` under its window and granularity in FROM; `names` are its names."""
     if clauses.as_of is not None:
         raise BindError(f"AS OF reads a view, not {described}", clauses.as_of.span)
     if clauses.window is not None:
@@ -60,8 +59,8 @@ def apply_clauses(
 
 
 def ignored_bounds(clauses: syntax.Clauses) -> Iterator[Diagnostic]:
-    """A warning for each bound within which K's resource manager would adapt a size (K §21.2).
-    Nothing adapts sizes yet: the largest window and the finest granularity always apply."""
+    """A warning for each bound for K's resource manager, which adapts sizes (K §21.2). Sizes are
+    not adapted yet: the largest window and the finest granularity always apply."""
     window, granularity = clauses.window, clauses.granularity
     if window is not None and window.minimum is not None:
         yield Diagnostic(
@@ -80,12 +79,12 @@ def ignored_bounds(clauses: syntax.Clauses) -> Iterator[Diagnostic]:
 
 
 def _is_now(window: syntax.Window) -> bool:
-    """A NOW window is the identity (10.7), and plans leave it out."""
+    """A NOW window is the identity (10.7), so plans omit it."""
     return isinstance(window.size, syntax.Now) and window.slide is None
 
 
 def _granules_for(plan: Plan, clauses: syntax.Clauses, described: str) -> Plan:
-    """The input of a window: rows that live one instant, or that are cut into granules."""
+    """The input of a window: rows that are valid for one instant, or that are cut into granules."""
     assert clauses.window is not None
     if lives_one_instant(plan) or granule(plan) > 1:
         return plan
@@ -95,7 +94,7 @@ def _granules_for(plan: Plan, clauses: syntax.Clauses, described: str) -> Plan:
         f"a window over {described} needs a granularity: its rows are valid for longer than an "
         "instant",
         clauses.window.span,
-        "write GRANULARITY(d) after the window, or take ISTREAM(…) of it for the rows that come in",
+        "write GRANULARITY(d) after the window, or use ISTREAM(…) for the inserted rows",
     )
 
 
@@ -115,7 +114,7 @@ def _apply_granularity(plan: Plan, clause: syntax.GranularityClause) -> Plan:
         )
     if size % below:
         raise BindError(
-            f"the granularity is no multiple of the {plan.domain.format(below)} of its input",
+            f"the granularity is not a multiple of the {plan.domain.format(below)} of its input",
             clause.finest.span,
         )
     if size == below and coarsest is None:
@@ -149,7 +148,8 @@ def _time_window(plan: Plan, window: syntax.Window) -> Plan:
         size = chronons(duration, domain, what)
         if size % granules:
             raise BindError(
-                f"{what} is no multiple of the granularity {domain.format(granules)} of its input",
+                f"{what} is not a multiple of the granularity {domain.format(granules)} of its "
+                "input",
                 duration.span,
             )
         return size
@@ -185,8 +185,8 @@ def _partition_column(plan: Plan, name: Name) -> Expression:
 
 
 def with_order(plan: Plan) -> tuple[Plan, tuple[Expression, ...]]:
-    """The plan and what tells rows of one instant apart: the place in the stream's order where it
-    can be carried along, else the columns from left to right."""
+    """The plan and the order of rows of one instant: the position in the stream's order if it is
+    available, else the columns from left to right."""
     carried = with_arrival(plan)
     if carried is not None:
         return carried, (_arrival_of(carried).column,)
@@ -195,7 +195,7 @@ def with_order(plan: Plan) -> tuple[Plan, tuple[Expression, ...]]:
 
 def with_arrival(plan: Plan) -> Plan | None:
     """The plan with the hidden column of its source's order. Filters, maps and windows pass it
-    on, and so do the joins by which a query's subqueries choose or complete its rows."""
+    on, and so do the joins that a query's subqueries add."""
     match plan:
         case Source():
             return replace(plan, arrival=True) if plan.numbered else None
@@ -245,7 +245,7 @@ def apply_stream_function(plan: Plan, function: str, span: Span | None) -> Plan:
     size = granule(plan)
     if size == 1 and plan.domain.microseconds == 1:
         raise BindError(
-            "RSTREAM gives its input anew in every granule, and here a granule is a microsecond",
+            "RSTREAM repeats its input in every granule, and here a granule is a microsecond",
             span,
             "write GRANULARITY(d) after the window",
         )
@@ -253,8 +253,8 @@ def apply_stream_function(plan: Plan, function: str, span: Span | None) -> Plan:
 
 
 def _without_unbounded_window(plan: Plan) -> Plan | None:
-    """CQL's rule (K §15.1.1): what comes in to an unbounded window is what arrives now. It holds
-    through filters and maps."""
+    """CQL's rule (K §15.1.1): the rows inserted into an unbounded window are those that arrive now.
+    This also applies through filters and maps."""
     match plan:
         case TimeWindow(size=size, slide=1, granule=1) if size == INFINITY:
             return plan.input

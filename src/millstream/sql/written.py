@@ -1,8 +1,8 @@
-"""What was written, where sqlglot's tree does not tell: the places of parameters and brackets, the
-number of arguments of each call, and the unary plus.
+"""Source details that sqlglot's tree lacks: the positions of parameters and brackets, the number of
+arguments of each call, and the unary plus.
 
-sqlglot drops arguments that a function does not take (`log2(a, b)` is `log2(a)` to it). So each
-call notes how many it was given, and the binder compares that with how many it uses.
+sqlglot drops arguments that a function does not take (`log2(a, b)` becomes `log2(a)`). So each call
+records how many it was given, and the binder compares that with how many it uses.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from millstream.sql.tokens import Token
 
 @dataclass(frozen=True)
 class WrittenCall:
-    """A name and what stands in brackets behind it."""
+    """A name and the brackets after it."""
 
     name: Token
     end: int  # of the closing bracket
     arguments: tuple[Span, ...]
-    quoted: tuple[bool, ...]  # whether the argument is a string, and no more
+    quoted: tuple[bool, ...]  # whether the argument is just a string
 
 
 def written_calls(tokens: Sequence[Token]) -> Iterator[WrittenCall]:
-    """Everything that looks like a call, also IN (…) and the like; inner ones first."""
+    """Everything that looks like a call, including IN (…) and the like; inner ones first."""
     open_brackets: list[tuple[int, list[int]]] = []  # each with its commas
     for index, token in enumerate(tokens):
         if token.word in ("(", "["):
@@ -44,7 +44,7 @@ def written_calls(tokens: Sequence[Token]) -> Iterator[WrittenCall]:
 
 
 def _call(tokens: Sequence[Token], bounds: list[int]) -> WrittenCall:
-    """The call with its brackets and commas at these places."""
+    """The call with its brackets and commas at these positions."""
     arguments = [tokens[a + 1 : b] for a, b in pairwise(bounds) if a + 1 < b]
     return WrittenCall(
         tokens[bounds[0] - 1],
@@ -54,8 +54,8 @@ def _call(tokens: Sequence[Token], bounds: list[int]) -> WrittenCall:
     )
 
 
-# Functions that sqlglot reads by parsers of their own: it does not keep where they stand, and stops
-# reading at the last argument that it knows. NVL and IFNULL it takes for COALESCE.
+# Functions with parsers of their own in sqlglot: it does not record their position, and stops at
+# the last argument that it knows. It parses NVL and IFNULL as COALESCE.
 _MOST_ARGUMENTS = {
     "ANY": 1, "CEIL": 2, "CHAR": 1, "CHR": 1, "EXTRACT": 1, "FLOOR": 2, "IF": 3, "IFNULL": 2,
     "INITCAP": 1, "MAX_BY": 2, "MIN_BY": 2, "NVL": 2, "PERCENTILE": 2, "POSITION": 3, "SUBSTR": 3,
@@ -64,8 +64,8 @@ _MOST_ARGUMENTS = {
 
 
 def note_what_was_written(tree: exp.Expression, tokens: Sequence[Token]) -> None:
-    """Add to the tree where parameters stand, where each call ends, and how many arguments it was
-    given, under which name (`arguments`, `quoted` and `called` in `meta`)."""
+    """Add to the tree the positions of parameters, the end of each call, and its written name and
+    number of arguments (`arguments`, `quoted` and `called` in `meta`)."""
     calls = {call.name.span.start: call for call in written_calls(tokens)}
     for call in calls.values():
         most = _MOST_ARGUMENTS.get(call.name.word)
@@ -101,7 +101,7 @@ def too_many(name: str, most: int, given: int) -> str:
 
 # --- the unary plus ---------------------------------------------------------------------------
 
-# After one of these stands an operand, so that a plus there is no addition.
+# An operand follows one of these, so a plus there is not an addition.
 _BEFORE_OPERAND = frozenset(
     ["(", ",", "[", "+", "-", "*", "/", "%", "=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>",
      "||", "~", "AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "DISTINCT", "WHERE",
@@ -110,8 +110,8 @@ _BEFORE_OPERAND = frozenset(
 
 
 def unary_pluses(tokens: Sequence[Token]) -> list[Token]:
-    """The plus signs that are no addition. sqlglot drops them, and is given a `~` in their place:
-    see `name_unary_pluses`."""
+    """The plus signs that are not additions. sqlglot would drop them, so they are replaced with a
+    `~`: see `name_unary_pluses`."""
     found = []
     before = "("
     for token in tokens:
@@ -122,7 +122,7 @@ def unary_pluses(tokens: Sequence[Token]) -> list[Token]:
 
 
 def name_unary_pluses(tree: exp.Expression, tokens: Sequence[Token]) -> None:
-    """Write `+a` as POSITIVE(a), the function that it is in Spark."""
+    """Write `+a` as POSITIVE(a), its function in Spark."""
     pluses = {token.span.start for token in unary_pluses(tokens)}
     tildes = {token.span.start for token in tokens if token.word == "~"}
     nodes = list(tree.find_all(exp.BitwiseNot))
