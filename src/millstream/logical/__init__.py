@@ -1,2 +1,2 @@
-"""The algebra: plans and expressions as values, what they mean (`reference.py`), functions and
-aggregates, and the catalog that holds plans."""
+"""The algebra: plans and expressions as values, their meaning (`reference.py`), functions and
+aggregates, and the catalog."""

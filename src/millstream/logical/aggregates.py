@@ -1,8 +1,7 @@
-"""Aggregate functions: what each makes of the rows of a group.
+"""Aggregate functions and their meaning.
 
-The result of every function but the ordered ones does not depend on the order of the rows, to
-the last bit: doubles are summed exactly and rounded once. All but COUNT(*), FIRST and LAST pass
-over NULLs.
+Except for the ordered functions, results do not depend on the order of the rows, to the last bit:
+doubles are summed exactly and rounded once. All except COUNT(*), FIRST and LAST ignore NULLs.
 """
 
 from __future__ import annotations
@@ -49,18 +48,18 @@ Evaluate = Callable[[Signature, Rows], Any]
 class AggregateFunction:
     """An aggregate function.
 
-    `evaluate(signature, rows)` gets the arguments of every row of the group, cast to
-    `signature.arguments`, in order, each row as often as its weight says, NULLs included.
+    `evaluate(signature, rows)` takes the arguments of every row of the group, cast to
+    `signature.arguments`, in order, each row repeated by its weight, NULLs included.
 
-    An aggregate that declares nothing may fail, keeps all rows, and counts duplicates.
+    By default an aggregate may fail, keeps all rows, and counts duplicates.
     """
 
     name: str
     signature: Resolve
     evaluate: Evaluate
     ordered: bool = False  # the result depends on the order of the rows
-    empty: Any = None  # the result over no rows; if that is not NULL, none is
-    #: It never fails: always, or where `total(result type, *arguments)` says so.
+    empty: Any = None  # the result over no rows; if that is not NULL, no result is NULL
+    #: It never fails: always, or if `total(result type, *arguments)` is true.
     total: bool | Callable[..., bool] = False
     constant_state: bool = False  # its state has a constant size if no row ever leaves
     ignores_duplicates: bool = False  # DISTINCT makes no difference
@@ -105,7 +104,7 @@ def _count_if(signature: Signature, rows: Rows) -> int:
 
 
 def _summed(name: str, digits: int, fraction: int, integral: pa.DataType) -> Resolve:
-    """Decimals grow by so many digits, so many of them in the fraction."""
+    """Decimals gain `digits` digits, `fraction` of them in the fraction."""
 
     def resolve(given: Types) -> Signature:
         check_count(name, given, 1, 1)
@@ -142,9 +141,9 @@ def _sum(signature: Signature, rows: Rows) -> Any:
 
 
 def _exact_sum(values: Sequence[float]) -> float:
-    """The sum of doubles, rounded once at the end; an infinity where that overflows.
+    """The sum of doubles, rounded once at the end; infinity if that overflows.
 
-    Beside infinities and NaN the finite values do not count.
+    If there are infinities or NaN, finite values do not matter.
     """
     odd = [value for value in values if not math.isfinite(value)]
     if odd:
@@ -214,9 +213,9 @@ def _extreme(choose: Callable[..., Any]) -> Evaluate:
 
 
 def _extreme_by(choose: Callable[..., Any]) -> Evaluate:
-    """The first argument of the row where the second is extreme.
+    """The first argument of the row with the extreme second argument.
 
-    Of rows that tie, the one with the extreme first argument, so that order does not matter.
+    Ties are broken by the extreme first argument, so that order does not matter.
     """
 
     def evaluate(signature: Signature, rows: Rows) -> Any:
@@ -307,7 +306,7 @@ def _array_agg_signature(given: Types) -> Signature:
 
 
 def _array_agg(signature: Signature, rows: Rows) -> tuple[Any, ...] | None:
-    """NULLs are skipped, as Spark does; over no rows at all it is NULL, as other aggregates are."""
+    """NULLs are skipped, as in Spark; over no rows it is NULL, like other aggregates."""
     return tuple(_present(rows)) if rows else None
 
 
@@ -385,7 +384,7 @@ _ALL = [
         "quantile", fixed("quantile", DOUBLE, [DOUBLE, DOUBLE]), _quantile, total=_has_share
     ),
     _choosing("first", _first, ordered=True),
-    # Of equal rows the first counts, so that DISTINCT may change which row is the last.
+    # DISTINCT keeps the first of equal rows, so it may change which row is the last.
     _choosing("last", _last, ordered=True, ignores_duplicates=False),
     AggregateFunction("array_agg", _array_agg_signature, _array_agg, ordered=True, total=True),
 ]

@@ -4,9 +4,9 @@
 `granule`: snapshots change only at multiples of it.
 `exactly_one_row`: of every snapshot.
 `only_now`: no window but NOW anywhere below.
-`growing`: the operators whose state grows for ever, and why.
+`growing`: the operators whose state grows without bound, and why.
 
-An operator that a fact does not name gets the answer that permits least.
+For an operator that a fact does not know, the answer is the most conservative one.
 """
 
 from __future__ import annotations
@@ -102,8 +102,7 @@ def granule(plan: Plan) -> int:
 
 
 def given_anew(plan: Plan) -> int | None:
-    """The granule in which rows are given anew, where RSTREAM asks for that; filters and maps of
-    such a stream keep it."""
+    """The granule in which RSTREAM repeats rows; filters and maps over it keep it."""
     match plan:
         case Rstream():
             return plan.granule
@@ -124,7 +123,7 @@ def exactly_one_row(plan: Plan) -> bool:
 
 
 def only_now(plan: Plan) -> bool:
-    """Whether the plan sees nothing but the present instant of its sources."""
+    """Whether the plan sees only the current instant of its sources."""
     match plan:
         case Source():
             return plan.lifetime is Lifetime.INSTANT
@@ -137,7 +136,7 @@ def only_now(plan: Plan) -> bool:
 
 def seeing_only_now(plan: Plan) -> Iterator[Join | Distinct | Aggregate]:
     """The joins, DISTINCTs and aggregates that see only NOW windows; not the DISTINCTs of EXCEPT,
-    which compares the present with another window."""
+    which compares the current instant with another window."""
     compared = {
         id(child)
         for node in plan.walk()
@@ -152,8 +151,8 @@ def seeing_only_now(plan: Plan) -> Iterator[Join | Distinct | Aggregate]:
 
 
 def growing(plan: Plan) -> Iterator[tuple[Plan, str, Source]]:
-    """(operator, what it is called, the live stream that feeds it) for state that an UNBOUNDED
-    window never lets go. Stateless operators and aggregates of constant size keep nothing."""
+    """(operator, its name in messages, the live stream that feeds it) for state that grows with an
+    UNBOUNDED window. Stateless operators and aggregates of constant size do not grow."""
     for node in plan.walk():
         for child in node.inputs:
             source = _held_for_ever(child)
@@ -162,7 +161,7 @@ def growing(plan: Plan) -> Iterator[tuple[Plan, str, Source]]:
 
 
 def _keeps(node: Plan) -> str | None:
-    """What a node keeps of each row that is valid for ever; None if it keeps none."""
+    """The name of a node that keeps every row without an end; None if it keeps none."""
     match node:
         case Join():
             return f"the {node.kind.value} join"
@@ -175,7 +174,7 @@ def _keeps(node: Plan) -> str | None:
         case MaxUnion():
             return "the max-union"
         case TopN():
-            return None  # what can never come to the top again is dropped
+            return None  # rows that can never reach the top again are dropped
         case Aggregate():
             for named in node.aggregates:
                 call = named.expression
@@ -189,7 +188,7 @@ def _keeps(node: Plan) -> str | None:
 
 
 def _held_for_ever(plan: Plan) -> Source | None:
-    """The live source whose rows never cease to be valid in `plan`."""
+    """The live source whose rows never expire in `plan`."""
     match plan:
         case TimeWindow() | CountWindow() | PartitionedWindow() if is_unbounded(plan):
             for node in plan.walk():
@@ -198,7 +197,7 @@ def _held_for_ever(plan: Plan) -> Source | None:
             return None
         case Filter() | Map() | Granularity() | Distinct() | Rstream():
             return _held_for_ever(plan.input)
-        case Aggregate() if plan.keys:  # each group has a row for ever
+        case Aggregate() if plan.keys:  # the row of a group never expires
             return _held_for_ever(plan.input)
         case Difference() | StrictDifference():
             return _held_for_ever(plan.left)

@@ -1,4 +1,4 @@
-"""What is registered: streams, derived streams, queries, functions; and who depends on whom."""
+"""The catalog: streams, derived streams, queries, functions and their dependencies."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Connector:
     options: tuple[tuple[str, Option], ...] = ()
 
     def __str__(self) -> str:
-        """As it is shown: without its secrets."""
+        """The text for display, with secrets masked."""
         named = [f"{name_text(key)} => {_option_text(value, key)}" for key, value in self.options]
         return f"{self.name}({', '.join([*map(_option_text, self.values), *named])})"
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A source stream. `time` names the column that orders it, or the two columns of rows that
-    bring their own interval; without any, it is the time of arrival. `delay` and `idle` are in
-    chronons. `numbered`: rows of one instant come in an order, which is that of a source that one
-    reads; many tasks of Spark have none. `rate` (rows a second, or a unit of raw time), `distinct`,
-    `ranges` and `size` (bytes of a row) are statistics for the optimizer. `unique`: sets of columns
-    in all of which no two rows agree, whenever they come. `unit`: how many microseconds a number
-    counts that is given for a time of type TIMESTAMP; without it such numbers are refused."""
+    """A source stream. `time` names the column that orders it, or the two columns of the validity;
+    without any, time is arrival time. `delay` and `idle` are in chronons. `numbered`: rows of one
+    instant are ordered, as in a source with one reader; parallel tasks of Spark have no order.
+    `rate` (rows per second, or per unit of raw time), `distinct`, `ranges` and `size` (bytes per
+    row) are statistics for the optimizer. `unique`: sets of columns that together identify a row
+    among all rows. `unit`: the microseconds per unit of a number in a TIMESTAMP time column;
+    without it such numbers are refused."""
 
     name: str
     columns: Schema
@@ -66,7 +66,7 @@ class Stream:
     kind: ClassVar[str] = "stream"
 
     def __hash__(self) -> int:
-        return hash(self.name)  # asked for with every row that is sent
+        return hash(self.name)  # needed for every row that is sent
 
     @property
     def lifetime(self) -> Lifetime:
@@ -74,7 +74,7 @@ class Stream:
 
     @property
     def units(self) -> dict[str, int | None]:
-        """What numbers count in each time column that is a TIMESTAMP."""
+        """The unit of numbers in each time column that is a TIMESTAMP."""
         if self.domain.type != types.TIMESTAMP:
             return {}
         return dict.fromkeys(self.time, self.unit)
@@ -85,19 +85,19 @@ class Stream:
 
 
 class ChangeMode(Enum):
-    """What a change of a table means for rows of streams."""
+    """The effect of a change of a table on rows of streams."""
 
     NONE = "CONSTANT"  # there are none
-    RETROACTIVE = "RETROACTIVE"  # from then on, also for rows that came before and are still valid
-    NON_RETROACTIVE = "NON RETROACTIVE"  # for rows that come then or later
-    OWN = "TEMPORAL"  # each row says from when to when it is valid
+    RETROACTIVE = "RETROACTIVE"  # from then on, also for earlier rows that are still valid
+    NON_RETROACTIVE = "NON RETROACTIVE"  # for rows that arrive then or later
+    OWN = "TEMPORAL"  # each row has its own validity
 
 
 @dataclass(frozen=True)
 class Table(Stream):
-    """A relation: rows that are there until they are taken away. `time` names the column that says
-    since when, or the two of rows that bring their own interval; without any, a change takes effect
-    when it is read. At no instant have two rows the same `key`."""
+    """A relation: rows are valid until they are deleted. `time` names the column with the time at
+    which a row takes effect, or the two columns of its validity; without any, a change takes effect
+    when it is read. `key` is unique at every instant."""
 
     changes: ChangeMode = ChangeMode.RETROACTIVE
     key: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class Table(Stream):
 
 @dataclass(frozen=True)
 class DerivedStream:
-    """A stream defined by a query, as a view is; or a table."""
+    """A stream, a view or a table that is defined by a query."""
 
     name: str
     plan: Plan
@@ -140,7 +140,7 @@ class RegisteredQuery:
 
 @dataclass
 class Catalog:
-    """Names are unique without regard to case; a quoted reference must match exactly."""
+    """Names are unique ignoring case; a quoted reference must match exactly."""
 
     functions: dict[str, UserFunction] = field(default_factory=dict)
     aggregates: dict[str, UserAggregate] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Catalog:
         self._dependencies[stream.name] = frozenset(depends_on)
 
     def check_free(self, name: str, span: Span | None) -> None:
-        """Refuse a name that a stream has already."""
+        """Refuse a name that a stream already has."""
         existing = self._streams.get(name.lower())
         if existing is not None:
             raise CatalogError(
@@ -214,7 +214,7 @@ class Catalog:
         return derived + queries
 
     def users_of_function(self, function: str) -> list[str]:
-        """The derived streams and queries that call a function of the user's."""
+        """The derived streams and queries that call a user-defined function."""
         plans = {s.name: s.plan for s in self._streams.values() if isinstance(s, DerivedStream)}
         plans |= {query.name: query.plan for query in self._queries.values()}
         return [name for name, plan in plans.items() if _calls(plan, function)]

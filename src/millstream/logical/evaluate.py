@@ -1,6 +1,6 @@
-"""The value of an expression on one row, straight from the meaning of each function.
+"""Evaluation of an expression on one row, directly by the definition of each function.
 
-Used by the reference. Engines have vectorized counterparts and are tested against this.
+The reference uses it. The vectorized versions in the engines are tested against it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Evaluator: TypeAlias = Callable[[Row], object]
 
 @dataclass(frozen=True)
 class UserFunction:
-    """A scalar function of the user's: whole Arrow columns in, one Arrow column out."""
+    """A user-defined scalar function: takes Arrow columns and returns one Arrow column."""
 
     name: str
     function: Callable[..., pa.Array]
@@ -54,9 +54,9 @@ class UserFunction:
 
 @dataclass(frozen=True)
 class UserAggregate:
-    """K §11.5.7: `init(value…)` makes a partial aggregate, `merge` joins two, `eval` gives the
-    value. `remove(aggregate, aggregate)` undoes a merge where it is given. `dump` makes a partial
-    aggregate plain values for a checkpoint, and `load` takes them back."""
+    """K §11.5.7: `init(value…)` creates a partial aggregate, `merge` combines two, `eval` returns
+    the value. The optional `remove(aggregate, aggregate)` undoes a merge. `dump` converts a partial
+    aggregate to plain values for a checkpoint, and `load` converts them back."""
 
     name: str
     init: Callable[..., object]
@@ -68,7 +68,7 @@ class UserAggregate:
     load: Callable[[object], object] | None = None
 
     def evaluate(self, rows: list[Row]) -> object:
-        """Over the rows of a group; NULL over none, and rows with a NULL are left out."""
+        """The value over the rows of a group; NULL over none. Rows with a NULL are skipped."""
         try:
             partial_aggregate: object = None
             present = [row for row in rows if None not in row]
@@ -82,7 +82,7 @@ class UserAggregate:
 
 
 def _returned(result: Any, returns: pa.DataType, what: str) -> list[Any]:
-    """What the user's code gave, brought to the type that it was declared to return."""
+    """The result of the user's code, converted to its declared type."""
     try:
         array = result if isinstance(result, pa.Array | pa.ChunkedArray) else pa.array(result)
         array = array.cast(returns)
@@ -91,7 +91,9 @@ def _returned(result: Any, returns: pa.DataType, what: str) -> list[Any]:
         return to_plain(array, returns)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         given = result[0] if isinstance(result, list) and len(result) == 1 else result
-        raise EvaluationError(f"{what} gave {given!r}, which is not {sql_name(returns)}") from None
+        raise EvaluationError(
+            f"{what} returned {given!r}, which is not {sql_name(returns)}"
+        ) from None
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
@@ -99,7 +101,7 @@ def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def is_deterministic(expression: Expression) -> bool:
-    """Whether the value depends on the row alone. The user's functions are taken to be so."""
+    """Whether the value depends only on the row. This is assumed of user-defined functions."""
     for part in walk(expression):
         function = functions.lookup(part.function) if isinstance(part, Call) else None
         if function is not None and not function.deterministic:
@@ -152,7 +154,7 @@ def _call(
 
 
 def _evaluated(inner: tuple[Evaluator, ...], order: Sequence[int], row: Row) -> list[object]:
-    """The arguments, in their order up to the first NULL; without an order, all."""
+    """The arguments in order, up to the first NULL; without an order, all."""
     if not order:
         return [evaluate(row) for evaluate in inner]
     values: list[object] = [None] * len(inner)

@@ -1,7 +1,7 @@
 """What is known about an expression before there are rows: constants, ranges, whether it fails.
 
-Facts come from the functions that it calls (`functions.facts`). A function without facts, such as
-one of the user's, may do anything.
+Facts come from the functions that it calls (`functions.facts`). Nothing is known about a function
+without facts, such as a user-defined function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from millstream.logical.functions.ranges import Range, has_range, range_of_type
 
 
 class ExpressionFacts:
-    """Facts about one expression; each is found when it is asked for."""
+    """Facts about one expression, each derived on demand."""
 
     def __init__(self, expression: Expression) -> None:
         self._expression = expression
@@ -65,7 +65,7 @@ class ExpressionFacts:
 
     @cached_property
     def value(self) -> object:
-        """Of an expression that is the same for all rows; `...` for others, or if it fails."""
+        """The value of a constant expression; `...` for others, or if it fails."""
         if isinstance(self._expression, Literal):
             return self._expression.value
         if not self.is_constant:
@@ -76,7 +76,7 @@ class ExpressionFacts:
             return ...
 
     def _simplified(self) -> Expression:
-        """The expression with the values of its operands, where they do not fail."""
+        """The expression with its constant operands replaced by their values, unless they fail."""
         parts = tuple(part._literal() for part in self._operands)
         match self._expression:
             case Cast():
@@ -90,7 +90,7 @@ class ExpressionFacts:
 
     @cached_property
     def range(self) -> Range | None:
-        """Where the values lie that are integers, apart from those for which it fails."""
+        """The range of integer values; rows for which it fails do not count."""
         if not has_range(self.type):
             return None
         if isinstance(self.value, int):

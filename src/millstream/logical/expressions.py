@@ -1,5 +1,5 @@
-"""Scalar and aggregate expressions of bound plans: names are resolved, types are known, implicit
-casts are explicit."""
+"""Scalar and aggregate expressions of bound plans. Names are resolved, types are known, and casts
+are explicit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the input, by the name that is unique in its schema."""
+    """A column of the input, by its unique name in the schema."""
 
     name: str
     type: pa.DataType
@@ -37,8 +37,8 @@ class Column:
 
 @dataclass(frozen=True)
 class OuterColumn:
-    """A column of an enclosing query. Binding a subquery leaves these; unnesting it removes them,
-    so no finished plan has any."""
+    """A column of an enclosing query. Binding a subquery creates these and unnesting removes them,
+    so a finished plan has none."""
 
     name: str
     type: pa.DataType
@@ -63,7 +63,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Cast:
-    """CAST, or TRY_CAST (`attempt`), which gives NULL where CAST fails."""
+    """CAST, or TRY_CAST (`attempt`), which is NULL where CAST fails."""
 
     operand: Expression
     type: pa.DataType
@@ -72,7 +72,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Call:
-    """A scalar function or operator of `logical.functions`, or one of the user's."""
+    """A scalar function or operator of `logical.functions`, or a user-defined function."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -81,9 +81,9 @@ class Call:
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate over the rows of a group; only an Aggregate node holds these.
+    """An aggregate over the rows of a group; occurs only in Aggregate nodes.
 
-    `order` is what FIRST, LAST and ARRAY_AGG go by; `filter` keeps rows out.
+    `order` is the order for FIRST, LAST and ARRAY_AGG; `filter` excludes rows.
     """
 
     function: str
@@ -165,21 +165,21 @@ def nullable(expression: Expression) -> bool:
 
 
 def conjuncts(condition: Expression | None) -> list[Expression]:
-    """The parts that AND connects, from left to right; none of no condition."""
+    """The operands of AND, from left to right; empty without a condition."""
     if isinstance(condition, Call) and condition.function == "and":
         return [part for argument in condition.arguments for part in conjuncts(argument)]
     return [] if condition is None else [condition]
 
 
 def conjunction(parts: list[Expression]) -> Expression | None:
-    """The AND of the parts, and of those that they are the AND of; None of no parts."""
+    """The AND of the parts, with nested ANDs flattened; None if there are no parts."""
     parts = [conjunct for part in parts for conjunct in conjuncts(part)]
     if not parts:
         return None
     return chained(parts, lambda left, right: Call("and", (left, right), pa.bool_()))
 
 
-_CHAIN = 32  # so many operands are connected from left to right
+_CHAIN = 32  # up to this many operands are connected from left to right
 
 
 def chained(parts: Sequence[T], connect: Callable[[T, T], T]) -> T:
@@ -192,7 +192,7 @@ def chained(parts: Sequence[T], connect: Callable[[T, T], T]) -> T:
 
 
 def depth(expression: Expression) -> int:
-    """How many parts contain each other at most."""
+    """The nesting depth."""
     deepest, waiting = 0, [(expression, 1)]
     while waiting:
         part, level = waiting.pop()

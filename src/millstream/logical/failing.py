@@ -1,7 +1,7 @@
 """Which operators can fail on some row.
 
 A row that cannot be evaluated goes to the errors as the operator sees it. So an operator that can
-fail reads all columns, and nothing may keep rows from it, nor give it others.
+fail reads all columns, and rewrites must not remove rows from its input or add others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from millstream.logical.plan import Plan, is_known, own_expressions
 
 
 def evaluated(plan: Plan) -> tuple[Expression, ...]:
-    """What the operator computes of each of its rows, or of pairs of them."""
+    """The expressions that the operator evaluates on each row, or on pairs of rows."""
     parts = (
         operands(part) if isinstance(part, AggregateCall) else (part,)
         for part in own_expressions(plan)
@@ -22,13 +22,13 @@ def evaluated(plan: Plan) -> tuple[Expression, ...]:
 
 
 def rows_can_fail(plan: Plan) -> bool:
-    """Whether some row, or pair of rows, may make the operator fail. One that does not belong to
-    the algebra may do so whatever it computes."""
+    """Whether some row, or pair of rows, may make the operator fail. An operator outside the
+    algebra always may."""
     return not is_known(plan) or any(map(can_fail, evaluated(plan)))
 
 
 def aggregate_can_fail(call: Expression) -> bool:
-    """Whether the rows of some group may make it fail, or one of them."""
+    """Whether a row, or the rows of a group together, may make it fail."""
     assert isinstance(call, AggregateCall)
     function = aggregates.lookup(call.function)
     if function is None or any(map(can_fail, operands(call))):

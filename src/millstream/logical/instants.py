@@ -1,4 +1,4 @@
-"""Instants as people write them: numbers, or moments of TIMESTAMP time."""
+"""Instants as users write them: numbers, or datetimes for TIMESTAMP time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.model.time import INFINITY, TimeDomain, microseconds_of
 
 
 def chronon(at: object, domain: TimeDomain) -> int:
-    """The chronon that a number, a datetime, a date or a text stands for."""
+    """The chronon of a number, a datetime, a date or a string."""
     if isinstance(at, int) and not isinstance(at, bool) and abs(at) <= INFINITY:
         return at
     if pa.types.is_timestamp(domain.type):

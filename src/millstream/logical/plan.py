@@ -61,7 +61,7 @@ class SortKey:
 
 
 class Plan:
-    """What all nodes share. `inputs` are the fields that hold plans, in order."""
+    """The base of all nodes. `inputs` are the fields that contain plans, in order."""
 
     input_names: ClassVar[tuple[str, ...]] = ("input",)
 
@@ -71,7 +71,7 @@ class Plan:
 
     @cached_property
     def schema(self) -> Schema:
-        """By default that of the first input."""
+        """By default, the schema of the first input."""
         return self.inputs[0].schema
 
     def with_inputs(self, *inputs: Plan) -> Plan:
@@ -85,7 +85,7 @@ class Plan:
 
     @cached_property
     def domain(self) -> TimeDomain:
-        """The time line of the plan; the binder sees to it that there is only one."""
+        """The time domain of the plan; the binder ensures that there is only one."""
         for plan in self.inputs:
             if plan.domain != ANY_TIME:
                 return plan.domain
@@ -139,17 +139,17 @@ class Lifetime(Enum):
     """How long a row of a source is valid before any window."""
 
     INSTANT = "instant"  # [t, t+1), t its time
-    INTERVAL = "interval"  # the row brings its own interval
-    CHANGES = "changes"  # from its time on, until a row of weight -1 takes it away
+    INTERVAL = "interval"  # the row has its own interval
+    CHANGES = "changes"  # from its time on, until a row of weight -1 deletes it
     ALWAYS = "always"
 
 
 @dataclass(frozen=True)
 class Source(Plan):
-    """A registered stream or table. With `arrival`, rows carry their place in the stream's order
-    (by time, then by arrival) in a hidden last column. No two rows agree in all of some `unique`
-    columns: of a stream never, of a table at no instant. A `relation` does not say when time
-    begins, unless there are only tables."""
+    """A registered stream or table. With `arrival`, rows carry their position in the stream's order
+    (by time, then by arrival) in a hidden last column. Each set of `unique` columns identifies a
+    row: of a stream among all rows, of a table at each instant. A `relation` does not determine
+    when time begins, unless there are only tables."""
 
     stream: str
     alias: str
@@ -203,7 +203,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True)
 class Join(Plan):
-    """Without a condition every pair matches; INNER without one is the Cartesian product."""
+    """Without a condition every pair matches: INNER is then the Cartesian product."""
 
     left: Plan
     right: Plan
@@ -214,7 +214,7 @@ class Join(Plan):
 
     @cached_property
     def pairs(self) -> Schema:
-        """What the condition sees."""
+        """The schema of the condition."""
         return self.left.schema + self.right.schema
 
     @cached_property
@@ -239,7 +239,7 @@ def _padded(schema: Schema) -> Schema:
 
 @dataclass(frozen=True)
 class SetOperation(Plan):
-    """Two inputs whose columns have the same types in the same order; named as the left's."""
+    """Two inputs whose columns have the same types in the same order; the left names them."""
 
     left: Plan
     right: Plan
@@ -257,7 +257,7 @@ class Union(SetOperation):
 
 
 class MaxUnion(SetOperation):
-    """Each row as often as in the input that has it more often."""
+    """Each row with the larger of its multiplicities in the inputs."""
 
 
 class Difference(SetOperation):
@@ -279,7 +279,7 @@ class Distinct(Plan):
 
 @dataclass(frozen=True)
 class Aggregate(Plan):
-    """One row a group; without keys, one row at every instant, also over nothing."""
+    """One row per group; without keys, one row at every instant, even over no rows."""
 
     input: Plan
     keys: tuple[Named, ...]
@@ -293,7 +293,7 @@ class Aggregate(Plan):
 @dataclass(frozen=True)
 class TopN(Plan):
     """The first `limit` rows of every snapshot in the order of `order`; with `keys`, of every
-    group. The binder completes the order, so that ties do not depend on chance."""
+    group. The binder completes the order, so that ties are deterministic."""
 
     input: Plan
     limit: int
@@ -303,9 +303,9 @@ class TopN(Plan):
 
 @dataclass(frozen=True)
 class TimeWindow(Plan):
-    """`size` and `slide` in chronons, INFINITY for UNBOUNDED. With a granule, the window goes over
+    """`size` and `slide` in chronons, INFINITY for UNBOUNDED. With a granule, the window is over
     the granules of its input, and both are multiples of it. `minimum` is the bound MIN, which
-    nothing uses yet."""
+    is not used yet."""
 
     input: Plan
     size: int
@@ -321,8 +321,8 @@ class TimeWindow(Plan):
 
 @dataclass(frozen=True)
 class CountWindow(Plan):
-    """The last `rows` rows, INFINITY for UNBOUNDED; rows of one instant are told apart by
-    `order`. `minimum` is the bound MIN, which nothing uses yet."""
+    """The last `rows` rows, INFINITY for UNBOUNDED; `order` orders the rows of one instant.
+    `minimum` is the bound MIN, which is not used yet."""
 
     input: Plan
     rows: int
@@ -348,7 +348,7 @@ class PartitionedWindow(Plan):
 @dataclass(frozen=True)
 class Granularity(Plan):
     """The input as it was at the start of the granule. `coarsest` is the bound COARSEST, which
-    nothing uses yet."""
+    is not used yet."""
 
     input: Plan
     granule: int
@@ -357,28 +357,28 @@ class Granularity(Plan):
 
 @dataclass(frozen=True)
 class Istream(Plan):
-    """What came in at each instant."""
+    """The rows inserted at each instant."""
 
     input: Plan
 
 
 @dataclass(frozen=True)
 class Dstream(Plan):
-    """What went out at each instant."""
+    """The rows deleted at each instant."""
 
     input: Plan
 
 
 @dataclass(frozen=True)
 class Rstream(Plan):
-    """The input, given anew in each granule."""
+    """The whole input again in each granule."""
 
     input: Plan
     granule: int = 1
 
 
 def beginners(plan: Plan) -> list[Source]:
-    """The sources whose first row is where time begins."""
+    """The sources whose first row determines when time begins."""
     sources = [node for node in plan.walk() if isinstance(node, Source)]
     return [source for source in sources if not source.relation] or sources
 
@@ -415,7 +415,7 @@ NODE_TYPES: dict[str, type[Plan]] = {
 
 
 def is_known(plan: Plan) -> bool:
-    """Whether it is an operator of this algebra: of others nothing can be said."""
+    """Whether it is an operator of this algebra; nothing is known about others."""
     return type(plan) in NODE_TYPES.values()
 
 

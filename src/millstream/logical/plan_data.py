@@ -1,4 +1,4 @@
-"""Logical plans as data, for files and other processes; plan text is what people read.
+"""Logical plans as data, for files and other processes; plan text is for people.
 
 `plan_of(plan_data(plan)) == plan`. See `model.structures` for the form of a document.
 """
@@ -49,6 +49,6 @@ def plan_data(root: plan.Plan) -> dict[str, Any]:
 
 
 def plan_of(data: Any) -> plan.Plan:
-    """StructureError where this version cannot read it."""
+    """Raises StructureError if this version cannot read it."""
     root: plan.Plan = _PLANS.from_data(data, plan.Plan)
     return root

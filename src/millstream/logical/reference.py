@@ -1,16 +1,15 @@
-"""What every plan means, instant by instant.
+"""The meaning of every plan, instant by instant.
 
-`snapshot(plan, t)` is the bag of rows that hold at t. Each operator is defined by one function
-here, as short as the paper's formula: S(t) is the snapshot of the input at t, n the multiplicity
-of a row e in it. Formula numbers are those of the thesis (K); where a comment says "ours", the
-project's notes on reading the papers say why.
+`snapshot(plan, t)` is the multiset of rows that are valid at t. One function here defines each
+operator, as short as the paper's formula: S(t) is the snapshot of the input at t, n the
+multiplicity of a row e in it. Formula numbers are those of the thesis (K). A comment "ours" marks a
+deviation; `docs/semantics.md` gives the reasons.
 
 Time has a beginning, which K calls 0: the smallest start accepted from any stream of the plan, or
-from any table where there are only tables. Windows reach back to it, and a query's answer begins
-there; windows over what came to a table or went from it reach back to its first change.
+from any table if there are only tables. Windows reach back to it, and a query's answer begins
+there. Windows over ISTREAM or DSTREAM of a table reach back to its first change.
 
-Slow and obviously right: nothing here is incremental, and nothing is clever about state. Engines
-are tested against it.
+The code is slow and obviously correct: nothing is incremental. Engines are tested against it.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ class Reference:
         self.inputs = inputs
         self.functions = functions or {}
         self.aggregates = aggregates or {}
-        # What functions that are not deterministic gave, by expression and row: once drawn, it
-        # stays.
+        # The values of functions that are not deterministic, by expression and row: each is
+        # computed once.
         self.draws = draws if draws is not None else {}
         self.errors: dict[tuple[Row, str], None] = {}  # rows that could not be evaluated
         starts = [e.start for node in beginners(plan) for e in inputs[node.stream]]
@@ -99,7 +98,7 @@ class Reference:
             changes = self.changes(self.plan)
             instant = max((c for c in changes if c <= instant), default=instant)
         except QueryError:
-            pass  # it changes for ever
+            pass  # it never stops changing
         bag = self.snapshot(self.plan, max(instant, self.beginning))
         return Counter({shown(row): n for row, n in bag.items()})
 
@@ -163,8 +162,8 @@ class Reference:
     # --- standard operators (K §8.1) -------------------------------------------------------------
 
     def _source(self, plan: Source, t: int) -> Snapshot:
-        """6.2: the rows whose interval contains t. A row that goes from a table has the arrival
-        number of the row that came."""
+        """6.2: the rows whose interval contains t. A row deleted from a table has the arrival
+        number of the row that was inserted."""
         bag: Snapshot = Counter()
         for position, element in enumerate(self.inputs[plan.stream]):
             if element.start <= t < element.end:
@@ -194,8 +193,8 @@ class Reference:
         return +Counter({e: combine(left[e], right[e]) for e in {*left, *right}})
 
     def _join(self, plan: Join, t: int) -> Snapshot:
-        """8.4 and 8.10: (e₁∘e₂, n₁·n₂) of the pairs that satisfy θ; outer joins pad what has no
-        partner; the semi-join keeps a row once however many partners it has (ours, as SQL), the
+        """8.4 and 8.10: (e₁∘e₂, n₁·n₂) of the pairs that satisfy θ. Outer joins pad rows without a
+        partner. The semi-join keeps a row once, however many partners it has (ours, as SQL); the
         anti-join (8.16) keeps the rest."""
         left, right = self.snapshot(plan.left, t), self.snapshot(plan.right, t)
         pairs: list[tuple[Row, Row]] = []
@@ -208,7 +207,7 @@ class Reference:
         if plan.kind is JoinKind.SEMI:
             partnered = {e1 for e1, _ in pairs}
             return Counter({e: n for e, n in left.items() if e in partnered})
-        # A row is alone if all its pairs were looked at and none matched.
+        # A row has no partner if all its pairs were evaluated and none matched.
         alone_left = left.keys() - {e1 for e1, _ in pairs + failed}
         alone_right = right.keys() - {e2 for _, e2 in pairs + failed}
         if plan.kind is JoinKind.ANTI:
@@ -225,8 +224,8 @@ class Reference:
         return bag
 
     def _matches(self, plan: Join, e1: Row, e2: Row) -> bool | None:
-        """Whether a pair satisfies the condition, looked at from left to right up to the first part
-        that does not hold; None where that cannot be computed."""
+        """Whether a pair satisfies the condition, evaluated from left to right up to the first part
+        that is not true; None if evaluation fails."""
         for part in conjuncts(plan.condition):
             value = self._row([self._compiled(part, plan.pairs)], e1 + e2)
             if value is None or value[0] is not True:
@@ -234,8 +233,8 @@ class Reference:
         return True
 
     def _aggregate(self, plan: Aggregate, t: int) -> Snapshot:
-        """8.15: the aggregates of every group; 8.9 where there are no keys, with a row over
-        nothing too (ours, as SQL)."""
+        """8.15: the aggregates of every group; 8.9 without keys, with a row even over no rows
+        (ours, as SQL)."""
         schema = plan.input.schema
         keys = [self._compiled(key.expression, schema) for key in plan.keys]
         calls = [self._compiled_aggregate(named.expression, schema) for named in plan.aggregates]
@@ -257,7 +256,7 @@ class Reference:
         return bag
 
     def _compiled_aggregate(self, call: Expression, schema: Schema) -> Evaluator:
-        """What an aggregate takes of a row: (order, arguments), or NULL where its filter drops
+        """The input of an aggregate from a row: (order, arguments), or NULL if its filter drops
         the row."""
         assert isinstance(call, AggregateCall)
         wanted = self._compiled(call.filter or TRUE, schema)
@@ -273,7 +272,7 @@ class Reference:
         return taken
 
     def _aggregated(self, call: Expression, taken: list[Any]) -> object:
-        """The value of an aggregate over what it took of the rows of a group."""
+        """The value of an aggregate over its inputs from the rows of a group."""
         assert isinstance(call, AggregateCall)
         kept = sorted((item for item in taken if item is not None), key=lambda item: item[0])
         values: list[Row] = [arguments for _, arguments in kept]
@@ -287,7 +286,7 @@ class Reference:
         return function.evaluate(signature, values)
 
     def _top(self, plan: TopN, t: int) -> Snapshot:
-        """The first rows of each group in the order given, a row counted as often as it occurs."""
+        """The first rows of each group in the given order, duplicates counted."""
         keys = [self._compiled(key, plan.input.schema) for key in plan.keys]
         rows = list(self.snapshot(plan.input, t).elements())
         for sort in reversed(plan.order):  # stable, so the first key is sorted by last
@@ -307,8 +306,8 @@ class Reference:
 
     # --- window operators (K §8.2 and §17.1) -----------------------------------------------------
     #
-    # A window goes over the granules of its input; a stream that has no granularity has granules
-    # of one chronon. Instants and sizes are counted in granules, so that each formula is K's.
+    # A window is over the granules of its input; a stream without a granularity has granules of
+    # one chronon. Instants and sizes are counted in granules, so that each formula is K's.
 
     def _time_window(self, plan: TimeWindow, t: int) -> Snapshot:
         """17.1: everything in the `size` granules that end with the last one, before or at t, at
@@ -357,7 +356,7 @@ class Reference:
         return bag
 
     def _reach(self, plan: Plan) -> int:
-        """How far a window over the plan looks back: what has always been in a table never came."""
+        """How far a window over the plan looks back: initial rows of a table were not inserted."""
         table = _table_changing(plan)
         if table is None:
             return self.beginning
@@ -373,7 +372,7 @@ class Reference:
     # --- where snapshots can change --------------------------------------------------------------
 
     def changes(self, plan: Plan) -> list[int]:
-        """Instants, ascending, that include every one at which the snapshot changes."""
+        """Instants in ascending order that include all at which the snapshot changes."""
         if id(plan) not in self._changes:
             candidates = set(self._change_candidates(plan))
             self._changes[id(plan)] = sorted(c for c in candidates if c < INFINITY)
@@ -399,7 +398,7 @@ class Reference:
                     yield from self.changes(child)
 
     def _time_window_changes(self, plan: TimeWindow) -> Iterator[int]:
-        """Algorithm 18: when the row of an instant comes into the window and when it leaves."""
+        """Algorithm 18: when the row of an instant enters the window and when it leaves."""
         g, a = plan.granule, plan.slide // plan.granule
         w = INFINITY if is_unbounded(plan) else plan.size // g
         for instant in self._occupied(plan, w + 2 * a):
@@ -422,8 +421,8 @@ class Reference:
     def _occupied(
         self, plan: TimeWindow | CountWindow | PartitionedWindow, memory: int
     ) -> Iterator[int]:
-        """The instants of the grid at which the window's input has rows. Where it has them for
-        ever, as many granules of that as the window remembers: then it has settled."""
+        """The instants of the grid at which the window's input has rows. If it always has rows,
+        the number of granules that the window holds is enough: then the answer has settled."""
         g = plan.granule
         for start, stop in self._pieces(plan.input, self._reach(plan.input), INFINITY - 1):
             if self.snapshot(plan.input, start):
@@ -453,7 +452,7 @@ class Reference:
         return once
 
     def _value(self, column: Evaluator, row: Row) -> object:
-        """The value, or NULL and a note in `errors` where it cannot be computed."""
+        """The value, or NULL and an entry in `errors` if evaluation fails."""
         try:
             return column(row)
         except EvaluationError as error:
@@ -487,7 +486,7 @@ def _unsettled() -> QueryError:
 
 
 def _table_changing(plan: Plan) -> Source | None:
-    """The table whose rows, as they come or go, are those of the plan."""
+    """The table whose inserted or deleted rows are those of the plan."""
     is_stream = False
     while isinstance(plan, Map | Filter | Istream | Dstream):
         is_stream = is_stream or isinstance(plan, Istream | Dstream)

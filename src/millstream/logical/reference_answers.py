@@ -1,4 +1,4 @@
-"""What the reference gives, as tables: plain rows, without NumPy."""
+"""The answers of the reference as tables: plain rows, without NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows_table(schema: Schema, rows: Sequence[Any]) -> pa.Table:
 def final_table(
     schema: Schema, domain: TimeDomain, elements: Sequence[Element], granule: int | None
 ) -> pa.Table:
-    """EMIT FINAL; `granule`: anew in each one (RSTREAM)."""
+    """EMIT FINAL; `granule`: repeated in each granule (RSTREAM)."""
     if granule is not None:
         elements = [piece for e in elements for piece in _granules(e, granule)]
     pieces = [element for element in elements for _ in range(element.weight)]
@@ -75,7 +75,7 @@ def _times(domain: TimeDomain, instants: list[int]) -> pa.Array:
 
 
 def _granules(element: Element, granule: int) -> Iterator[Element]:
-    """One element a granule; what is valid for ever cannot be cut."""
+    """One element per granule; an element without an end cannot be cut."""
     start = element.start
     while start < element.end and element.end < INFINITY:
         end = min((start // granule + 1) * granule, element.end)

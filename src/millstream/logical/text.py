@@ -1,7 +1,8 @@
 """Plans and expressions as text.
 
-A plan is printed one node a line, two spaces a level, `Name key=value key=[a, b]`, expressions in
-SQL. The text is deterministic and `sql.plan_text.parse_plan` reads it back to an equal plan.
+A plan is printed one node per line, two spaces per level, `Name key=value key=[a, b]`, with
+expressions in SQL. The text is deterministic, and `sql.plan_text.parse_plan` parses it to an equal
+plan.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ from millstream.model.time import INFINITY, MICROSECONDS, TimeDomain
 
 # --- expressions ----------------------------------------------------------------------------------
 
-# How strongly operators bind; what is not here is an atom. Operands that do not bind more strongly
-# than their operator stand in brackets.
+# The precedence of operators; everything else is an atom. Operands that do not bind more tightly
+# than their operator are printed in brackets.
 _STRENGTH = {"or": 1, "and": 2, "not": 3} | dict.fromkeys(
     ["=", "<>", "<", "<=", ">", ">=", "<=>", "is null", "in", "like", "rlike"], 4
 ) | {"+": 6, "-": 6, "*": 7, "/": 7, "%": 7, "div": 7, "||": 5, "negate": 8}  # fmt: skip
@@ -54,7 +55,7 @@ _ATOM = 9
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# Words that sqlglot or Spark would not read as a name where a column can stand.
+# Words that sqlglot or Spark would not parse as a column name.
 _KEYWORDS = frozenset(
     """
     all and any anti array as asc between both by case cast create cross current_date
@@ -68,7 +69,7 @@ _KEYWORDS = frozenset(
 
 
 def name_text(name: str) -> str:
-    """A name as SQL reads it, quoted where it must be."""
+    """A name in SQL, quoted if necessary."""
     if _PLAIN_NAME.match(name) and name.lower() not in _KEYWORDS:
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -191,7 +192,7 @@ def _aggregate_text(call: AggregateCall) -> str:
 
 
 def named_text(named: Named, qualifier: str = "") -> str:
-    """`expression AS name`; a column that keeps its name, and has this qualifier, needs no AS."""
+    """`expression AS name`; a column that keeps its name and qualifier needs no AS."""
     text = expression_text(named.expression)
     same = isinstance(named.expression, Column) and named.expression.name == named.name
     if same and named.qualifier == qualifier:
@@ -200,7 +201,7 @@ def named_text(named: Named, qualifier: str = "") -> str:
 
 
 def key_text(named: Named) -> str:
-    """A grouping key; a column that stays as it is, qualifier included, needs no AS."""
+    """A grouping key; a column that keeps its name and qualifier needs no AS."""
     column = named.expression
     return named_text(named, column.qualifier if isinstance(column, Column) else "")
 
@@ -230,7 +231,7 @@ def _properties(plan: Plan) -> list[str]:
 
 
 def properties(plan: Plan) -> dict[str, str]:
-    """What a node says about itself, defaults left out."""
+    """The properties of a node, without defaults."""
     time = plan.domain
     match plan:
         case Source():
@@ -299,7 +300,7 @@ def _list(items: Iterable[str]) -> str:
 
 
 def plan_json(plan: Plan) -> dict[str, object]:
-    """The plan as plain data: what `explain(format="json")` gives."""
+    """The plan as plain data, for `explain(format="json")`."""
     return {
         "operator": type(plan).__name__,
         "properties": properties(plan),

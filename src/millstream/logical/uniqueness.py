@@ -1,6 +1,6 @@
-"""Which columns tell the rows of every snapshot apart.
+"""Columns that identify the rows of every snapshot.
 
-NULL equals NULL here, and 0.0 equals -0.0, as they do for DISTINCT and GROUP BY.
+NULL equals NULL and 0.0 equals -0.0, as in DISTINCT and GROUP BY.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from millstream.logical.plan import (
 Key: TypeAlias = tuple[str, str]  # of a column: qualifier and name
 Keys: TypeAlias = list[frozenset[Key]]
 
-_MANY = 8  # as many sets of columns are enough to know
+_MANY = 8  # the number of sets of columns to keep
 
 
 def has_unique_rows(plan: Plan) -> bool:
@@ -50,8 +50,8 @@ def at_most_one_row(plan: Plan) -> bool:
 
 
 def unique_columns(plan: Plan) -> Keys:
-    """Sets of columns in which no two rows of a snapshot agree; the empty one where there is at
-    most one row."""
+    """Sets of columns that together identify a row of a snapshot; the empty set if there is at most
+    one row."""
     return list(islice(_unique(plan), _MANY))
 
 
@@ -88,8 +88,8 @@ def _joined(plan: Join) -> Iterator[frozenset[Key]]:
 
 
 def unique_in_stream(plan: Plan) -> Keys:
-    """Sets of columns in which no two rows of a stream agree, whenever they come; each row holds
-    at one instant, so that a window has it once."""
+    """Sets of columns that together identify a row among all rows of a stream. Each row is valid
+    at one instant, so a window contains it once."""
     match plan:
         case Source(lifetime=Lifetime.INSTANT):
             return _declared(plan)
@@ -105,7 +105,7 @@ def _declared(source: Source) -> Keys:
 
 
 def _renamed(plan: Map, keys: Keys) -> Iterator[frozenset[Key]]:
-    """The sets that are still there."""
+    """The sets whose columns still exist."""
     names: dict[Key, Key] = {}
     for output in plan.outputs:
         if isinstance(output.expression, Column):

@@ -1,7 +1,7 @@
 """The operators + - * / % div and the unary minus, on numbers, dates, timestamps and intervals.
 
-Integers and decimals that overflow are an error, as is division by zero, also of doubles. The
-precision and scale of decimal results follow Spark: beyond 38 digits the fraction is shortened,
+Overflow of integers and decimals is an error, and so is division by zero, including of doubles.
+The precision and scale of decimal results follow Spark: beyond 38 digits the fraction is shortened,
 but not below 6 digits.
 """
 
@@ -141,7 +141,7 @@ def _binary(name: str) -> Resolve:
 
 
 def _promoted(name: str, a: pa.DataType, b: pa.DataType) -> Types:
-    """The operands, a NULL or a string among them typed as the other one asks for."""
+    """The operands; a NULL or a string takes its type from the other one."""
     if a == b == NULL:
         return DOUBLE, DOUBLE
     if NULL in (a, b):
@@ -234,7 +234,7 @@ def _evaluator(name: str, exact: Callable[[Any, Any], Any]) -> Callable[..., Any
 
 
 def _scale_interval(name: str, a: Any, b: Any) -> int:
-    """Rounded half up to whole microseconds; by a double as doubles compute it."""
+    """Rounded half up to whole microseconds; with a double, computed in doubles."""
     if name == "/" and b == 0:
         raise EvaluationError("division by zero")
     if isinstance(a, float) or isinstance(b, float):
@@ -266,7 +266,7 @@ def _divide(a: Any, b: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
-    """The sign is that of the dividend."""
+    """The result has the sign of the dividend."""
     _refuse_zero(b)
     if isinstance(a, Decimal):
         return EXACT.remainder(a, b)
@@ -276,7 +276,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _whole_quotient(a: Any, b: Any) -> int:
-    """Cut towards zero."""
+    """Truncated towards zero."""
     _refuse_zero(b)
     if isinstance(a, Decimal):
         return int(EXACT.divide_int(a, b))
@@ -361,8 +361,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _order(name: str) -> Order:
-    """A divisor is looked at first. So is an interval beside a number, and a date or timestamp
-    beside what is added to it."""
+    """A divisor is evaluated first. So is an interval beside a number, and a date or timestamp
+    to which something is added."""
 
     def order(signature: Signature) -> Sequence[int]:
         left, right = signature.arguments

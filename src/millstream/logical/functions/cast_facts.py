@@ -1,4 +1,4 @@
-"""What is known about casts before there are rows: what `facts` are for functions."""
+"""Facts about casts, like those of `facts` for functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def makes_nulls(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def has_zeros(type: pa.DataType) -> bool:
-    """Whether it may have values that are equal and not the same: 0.0 and -0.0."""
+    """Whether it may have values that are equal but not identical: 0.0 and -0.0."""
     return is_floating(type) or bool(pa.types.is_nested(type))
 
 
@@ -38,7 +38,7 @@ def is_steady(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def range_of(operand: Argument, target: pa.DataType) -> Range | None:
-    """Where the results lie, whatever their type can hold."""
+    """The range of the results, regardless of the range of their type."""
     source, values = operand.type, operand.range
     if source == BOOLEAN:
         return Range(0, 1)
@@ -77,11 +77,11 @@ def _fits_decimal(operand: Argument, target: pa.DataType) -> bool:
         return operand.range is not None and operand.range.within(room)
     if not is_decimal(source):
         return False
-    rounded = target.scale < source.scale  # upwards, perhaps, to one digit more
+    rounded = target.scale < source.scale  # rounding up may add a digit
     return bool(_whole_part(source).most + rounded <= room.most)
 
 
 def _whole_part(type: pa.DataType) -> Range:
-    """The integers that a decimal type holds, or cuts its values to."""
+    """The range of a decimal type's values, truncated to integers."""
     most = 10 ** (type.precision - type.scale) - 1
     return Range(-most, most)

@@ -1,4 +1,4 @@
-"""CAST, as Spark's ANSI mode means it: a value that does not fit is an error, never NULL."""
+"""CAST as in Spark's ANSI mode: a value that does not fit is an error, never NULL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.model import types
 from millstream.model.types import MICROS_PER_DAY, MICROS_PER_SECOND, sql_name
 from millstream.model.values import NAN, round_real
 
-# Exact for sums and products of two decimals; a quotient is cut beyond any digit that counts.
+# Exact for sums and products of two decimals; a quotient is cut beyond all significant digits.
 EXACT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
 
 _SPACE = "".join(map(chr, range(0x21)))
@@ -28,7 +28,7 @@ _ANY_DIGITS = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INFINITY = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _TRUE = {"t", "true", "y", "yes", "1"}
 _FALSE = {"f", "false", "n", "no", "0"}
-_BEYOND_BIGINT = 2**63  # a double that stands for the largest BIGINT, which is none
+_BEYOND_BIGINT = 2**63  # the double nearest to the largest BIGINT, which is out of range
 _MOST_EXPONENT = 2**31  # of a decimal in Java
 
 
@@ -52,7 +52,7 @@ def cast(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
 
 
 def try_cast(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
-    """As `cast`, but NULL where that fails; within an array or a struct, for the part that does.
+    """Like `cast`, but NULL where that fails; in an array or a struct, only the part that fails.
 
     >>> try_cast("x", types.STRING, types.INT)
     """
@@ -78,7 +78,7 @@ def holds(type: pa.DataType, number: int) -> bool:
 
 
 def out_of_years(text: str) -> EvaluationError:
-    """A date or timestamp that there is, but not here."""
+    """A valid date or timestamp that is out of range here."""
     return EvaluationError(f"{text} is not within the years 1 to 9999")
 
 
@@ -101,7 +101,7 @@ def _decimal_overflow(value: Decimal, type: pa.DataType) -> EvaluationError:
 
 
 def _trimmed(text: str) -> str:
-    """Without what Spark takes for blank around a text; Java, which reads fractions, takes less."""
+    """Strip what Spark considers blank. Java, which parses fractions, strips less."""
     return text.strip(_BLANK)
 
 
@@ -122,7 +122,7 @@ def _to_integral(value: Any, source: pa.DataType, target: pa.DataType) -> int:
 
 
 def _whole(value: Any, source: pa.DataType) -> int | None:
-    """The value cut towards zero, or None where it is no number, or one that no type holds."""
+    """The value truncated towards zero; None if it is not a number, or too large for any type."""
     if source == types.STRING:
         match = _INTEGER.fullmatch(_trimmed(value))
         return int(match[1] + match[2]) if match else None
@@ -147,7 +147,7 @@ def _to_double(value: Any, source: pa.DataType, target: pa.DataType) -> float:
 
 
 def parse_double(text: str) -> float | None:
-    """A number as Java reads it, or an infinity or NaN by name; None for anything else."""
+    """A number in Java's syntax, including infinity and NaN; None for anything else."""
     text = text.strip(_SPACE)
     if text.lower() == "nan":
         return NAN
@@ -162,7 +162,7 @@ def _to_real(value: Any, source: pa.DataType, target: pa.DataType) -> float:
 
 
 def _to_decimal(value: Any, source: pa.DataType, target: pa.DataType) -> Decimal | None:
-    """NaN and the infinities have no error but NULL."""
+    """NaN and the infinities become NULL, without an error."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     number = _exact(value, source)
@@ -182,8 +182,7 @@ def _exact(value: Any, source: pa.DataType) -> Decimal | None:
 
 
 def _parse_decimal(text: str) -> Decimal | None:
-    """A number as Java reads a decimal: its digits may be those of any script, and its exponent
-    has 32 bits."""
+    """A decimal in Java's syntax: digits of any script, and an exponent of 32 bits."""
     if not _ANY_DIGITS.fullmatch(text):
         return None
     try:
@@ -256,7 +255,7 @@ _CASTS: dict[pa.DataType, Callable[[Any, pa.DataType, pa.DataType], Any]] = {
 
 
 def to_string(value: Any, type: pa.DataType) -> str:
-    """The text of a value, as CAST(… AS STRING) and error messages show it."""
+    """The text of a value in CAST(… AS STRING) and error messages."""
     if value is None:
         return "null"
     if types.is_array(type):
@@ -274,7 +273,7 @@ def _format_double(value: float) -> str:
 
 
 def _format_real(value: float) -> str:
-    """The shortest digits that name this float32."""
+    """The shortest digits that identify this float32."""
     texts = (f"{value:.{digits}g}" for digits in range(1, 10))
     shortest = next((t for t in texts if round_real(float(t)) == value), repr(value))
     return _java_float(value, shortest)

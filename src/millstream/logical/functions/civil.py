@@ -135,8 +135,8 @@ def _to_utc_by_region(local: int, region: str) -> int | None:
 
 
 def parse_interval(text: str) -> int | None:
-    """The length of `d h:m:s[.f]`, bare or as an INTERVAL … DAY TO SECOND literal, or None, also
-    for a billion days or more."""
+    """The length of `d h:m:s[.f]`, bare or as an INTERVAL … DAY TO SECOND literal; None for
+    anything else, and for a billion days or more."""
     match = _INTERVAL.fullmatch(text)
     if match is None:
         return None

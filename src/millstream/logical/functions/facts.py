@@ -1,7 +1,6 @@
-"""What a function promises about its values, declared where the function is.
+"""Facts about the values of a function, declared with the function.
 
-A function that promises nothing may fail, be NULL, have any value of its type, and tell 0.0 from
--0.0.
+By default a function may fail, be NULL, have any value of its type, and distinguish 0.0 from -0.0.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ class Argument(Protocol):
 
     @property
     def range(self) -> Range | None:
-        """Where its values lie, if they are integers."""
+        """The range of its values, if they are integers."""
 
     @property
     def value(self) -> object:
-        """That of a constant; `...` for others."""
+        """The value of a constant; `...` for others."""
 
 
 NullIf = Callable[[Iterable[bool]], bool]
@@ -43,15 +42,15 @@ def never(nulls: Iterable[bool]) -> bool:
 
 @dataclass(frozen=True)
 class FunctionFacts:
-    """What holds for all values of the arguments."""
+    """What is true for all values of the arguments."""
 
-    #: It never fails: always, or where `total(result type, *arguments)` says so.
+    #: It never fails: always, or if `total(result type, *arguments)` is true.
     total: bool | Callable[..., bool] = False
     #: The result is NULL only if `any` argument is, only if `all` are, or `never`.
     null_if: NullIf = unknown
     #: Results that are integers lie in this range, or in `range(*ranges of the arguments)`.
     range: Range | RangeOf | None = None
-    #: Equal arguments give equal results: it does not tell 0.0 from -0.0.
+    #: Equal arguments give equal results: it does not distinguish 0.0 from -0.0.
     steady: bool = False
 
     def is_total(self, result: pa.DataType, arguments: Iterable[Argument]) -> bool:

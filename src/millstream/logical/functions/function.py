@@ -1,4 +1,4 @@
-"""What a scalar function is: a name, its types, and its meaning on plain values."""
+"""A scalar function: a name, its types, and its meaning on plain values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SignatureError(ValueError):
 
 
 class NoCommonTypeError(SignatureError):
-    """Values that must have one type have several, and none is common to them."""
+    """Values that need a common type have none."""
 
 
 class EvaluationError(ValueError):
@@ -54,13 +54,13 @@ def all_of_them(signature: Signature) -> Sequence[int]:
 class Function:
     """A scalar function.
 
-    `evaluate(signature, *values)` gives the plain result for plain values that were already cast
-    to `signature.arguments`. `narrowed(signature, *constants)` is the type of the result where it
-    depends on constants too; an argument that is none is given as `...`.
+    `evaluate(signature, *values)` returns the plain result for plain values that are already cast
+    to `signature.arguments`. `narrowed(signature, *constants)` is the type of the result if it
+    also depends on constants; an argument that is not constant is passed as `...`.
 
-    `order` says in which order the arguments are evaluated. The first that is NULL ends that: those
-    after it are NULL too, as far as the function is concerned, and cannot fail. Most functions go
-    from left to right if they are strict, and look at all arguments if they are not.
+    `order` is the order in which the arguments are evaluated. Evaluation stops at the first NULL:
+    the arguments after it count as NULL and cannot fail. Strict functions evaluate from left to
+    right by default, others evaluate all arguments.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Function:
     facts: FunctionFacts = NOTHING
 
     def evaluation_order(self, signature: Signature) -> Sequence[int]:
-        """The numbers of the arguments up to the first NULL; none if all are evaluated."""
+        """The order of the arguments up to the first NULL; none if all are evaluated."""
         order = self.order or (from_left if self.strict else all_of_them)
         return order(signature)
 
@@ -91,7 +91,7 @@ def function(
     order: Order | None = None,
     facts: FunctionFacts = NOTHING,
 ) -> Function:
-    """A function of fixed types whose meaning depends on the values alone."""
+    """A function of fixed types whose result depends only on the values."""
     return Function(
         name,
         fixed(name, result, parameters, optional),
@@ -106,7 +106,7 @@ def function(
 def fixed(
     name: str, result: pa.DataType, parameters: Sequence[pa.DataType], optional: int = 0
 ) -> Resolve:
-    """Takes the parameters as they stand; the last `optional` ones may be left out."""
+    """Takes exactly these parameters; the last `optional` ones may be omitted."""
 
     def resolve(types: Types) -> Signature:
         check_count(name, types, len(parameters) - optional, len(parameters))
@@ -130,7 +130,7 @@ def check_count(name: str, types: Types, least: int, most: int | None = None) ->
 
 
 def check_argument(name: str, number: int, type: pa.DataType, wanted: pa.DataType) -> None:
-    """Raises unless argument `number` can be given where `wanted` is needed."""
+    """Raises unless argument `number` can be passed where `wanted` is needed."""
     if not implicitly_castable(type, wanted):
         raise argument_error(name, number, type, sql_name(wanted))
 
@@ -141,12 +141,12 @@ def argument_error(name: str, number: int, type: pa.DataType, wanted: str) -> Si
 
 
 def shown(name: str) -> str:
-    """A function in a message: by its name, or by the keyword that makes it."""
+    """A function in a message: its name, or its keyword."""
     return "CASE" if name == "case" else f'"{name}"'
 
 
 def operand_error(name: str, types: Types) -> SignatureError:
-    """The operands have no meaning together."""
+    """The operator is not defined for these operands."""
     listed = " and ".join(sql_name(type) for type in types)
     return SignatureError(f'"{name}" is not defined for {listed}')
 

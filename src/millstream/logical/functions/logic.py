@@ -1,7 +1,7 @@
 """Comparisons, the three-valued connectives, and the functions that choose among values.
 
-Comparisons order NaN after all numbers and equal to itself. The connectives and CASE look at
-their arguments from left to right and no further than needed, so `FALSE AND error` is FALSE.
+NaN is equal to itself and greater than all numbers. The connectives and CASE evaluate their
+arguments from left to right and only as needed, so `FALSE AND error` is FALSE.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> Function:
 def _same_types(
     name: str, least: int, most: int | None, result: pa.DataType | None = None
 ) -> Resolve:
-    """All arguments are cast to their common type; the result has it too, unless given."""
+    """All arguments are cast to their common type; so is the result, unless its type is given."""
 
     def resolve(types: Types) -> Signature:
         check_count(name, types, least, most)
@@ -68,7 +68,7 @@ def _same_types(
 
 
 def _extreme_signature(name: str) -> Resolve:
-    """A string is not silently read as a number here, as it is in comparisons."""
+    """A string is not implicitly cast to a number here, unlike in comparisons."""
 
     def resolve(types: Types) -> Signature:
         check_count(name, types, 2)
@@ -92,7 +92,7 @@ def _is_null(signature: Signature, value: Any) -> bool:
 
 
 def _in(signature: Signature, value: Thunk, *items: Thunk) -> bool | None:
-    """The items after one that is equal are not looked at, and none if the value is NULL."""
+    """Items after an equal one are not evaluated; none are if the value is NULL."""
     wanted = value()
     if wanted is None:
         return None
@@ -130,7 +130,7 @@ def _connective(name: str, decisive: bool) -> Function:
 
 
 def _case_signature(types: Types) -> Signature:
-    """Conditions and values in turn, then perhaps the value of ELSE."""
+    """Conditions and values in turn, then the optional value of ELSE."""
     check_count("case", types, 2)
     pairs = len(types) // 2
     conditions = range(0, 2 * pairs, 2)
@@ -176,7 +176,7 @@ def _coalesce(signature: Signature, *thunks: Thunk) -> Any:
 
 
 def _nullif_signature(types: Types) -> Signature:
-    """Compared as their common type, but the result is the first argument as it was."""
+    """Compared as their common type, but the result is the original first argument."""
     check_count("nullif", types, 2, 2)
     common_of("nullif", types)
     return Signature(types, types[0])
@@ -196,7 +196,7 @@ def _have_one_type(result: pa.DataType, a: Argument, b: Argument) -> bool:
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
-    """NULLs are passed over."""
+    """NULLs are ignored."""
 
     def evaluate(signature: Signature, *values: Any) -> Any:
         return choose((v for v in values if v is not None), key=order_key, default=None)

@@ -1,4 +1,4 @@
-"""Functions of numbers. Doubles follow IEEE 754 as Java does: no exceptions, but NaN and ∞."""
+"""Functions of numbers. Doubles follow IEEE 754 as in Java: NaN and ∞ instead of errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from millstream.model.values import NAN, is_nan
 
 
 def _ieee(compute: Callable[..., float]) -> Callable[..., float]:
-    """What `math` raises as an error, turned into NaN; overflow, into infinity."""
+    """NaN where `math` raises an error; infinity where it overflows."""
 
     def evaluate(*values: float) -> float:
         try:
@@ -67,7 +67,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _logarithm(compute: Callable[[float], float]) -> Callable[[float], float | None]:
-    """NULL where there is no logarithm: for zero and below."""
+    """NULL for zero and negative numbers."""
 
     def evaluate(value: float) -> float | None:
         if value != value:
@@ -113,7 +113,7 @@ def _nanvl_signature(given: Types) -> Signature:
 def _nanvl(
     signature: Signature, value: Callable[[], float | None], other: Callable[[], float | None]
 ) -> float | None:
-    """The other value is looked at only where the first is NaN."""
+    """The other value is evaluated only if the first is NaN."""
     first = value()
     return other() if is_nan(first) else first
 
@@ -126,8 +126,8 @@ def _is_nan(value: float | None) -> bool:
 
 
 def _whole_signature(name: str) -> Resolve:
-    """CEIL and FLOOR: a decimal with a fraction keeps one digit more than its integral part, one
-    without stays as it is, others are BIGINT."""
+    """CEIL and FLOOR: a decimal with a fraction has one digit more than its integral part, a
+    decimal without stays unchanged, others are BIGINT."""
 
     def resolve(given: Types) -> Signature:
         check_count(name, given, 1, 1)
@@ -142,7 +142,7 @@ def _whole_signature(name: str) -> Resolve:
 
 
 def _whole(name: str, mode: str, of_double: Callable[[float], int]) -> Callable[..., Any]:
-    """NaN becomes 0, as Java has it; an infinity overflows."""
+    """NaN becomes 0, as in Java; an infinity overflows."""
 
     def evaluate(signature: Signature, value: Any) -> Any:
         if isinstance(value, Decimal):
@@ -156,7 +156,7 @@ def _whole(name: str, mode: str, of_double: Callable[[float], int]) -> Callable[
 
 
 def _round_signature(given: Types) -> Signature:
-    """The type stays; a decimal gets a digit more, and without a second argument no fraction."""
+    """The type stays; a decimal gains a digit, and without a second argument loses its fraction."""
     check_count("round", given, 1, 2)
     type = DOUBLE if given[0] in (types.STRING, types.NULL) else given[0]
     if not types.is_numeric(type):
@@ -172,8 +172,8 @@ def _round_signature(given: Types) -> Signature:
 
 
 def _round_narrowed(signature: Signature, _: object, digits: object = ...) -> pa.DataType:
-    """A decimal has no more digits behind the point than it is rounded to, and before it room for
-    those that it is rounded to."""
+    """The scale of a decimal is limited to the digits it is rounded to; there is room for the
+    digits that rounding may add before the point."""
     type = signature.arguments[0]
     digits = 0 if digits is None else digits
     if not types.is_decimal(type) or not isinstance(digits, int):
@@ -208,7 +208,7 @@ def _like(value: Any, exact: Decimal) -> Any:
 
 
 def _has_room(of_doubles: bool) -> Callable[..., bool]:
-    """Whether what a number is rounded to always fits the type."""
+    """Whether the rounded number always fits the type."""
 
     def total(result: pa.DataType, number: Argument, *digits: Argument) -> bool:
         type = number.type

@@ -73,7 +73,7 @@ def _element_at(signature: Signature, array: tuple[Any, ...], position: int) -> 
 
 
 def _try_element_at(signature: Signature, array: tuple[Any, ...], position: int) -> Any:
-    """As `element_at`, but NULL outside the array; no array has a position 0."""
+    """Like `element_at`, but NULL outside the array; position 0 is always outside."""
     outside = abs(position) > len(array)
     return None if outside else _element_at(signature, array, position)
 

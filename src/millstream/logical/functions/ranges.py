@@ -1,7 +1,7 @@
-"""Between which integers values lie: a proof that a sum does not overflow.
+"""Ranges of integer values, to prove that a sum does not overflow.
 
-Of types whose values are integers: INT and BIGINT, and DATE, TIMESTAMP and INTERVAL as counts of
-days and microseconds. Functions of ranges give None where an argument has none.
+They exist for types with integer values: INT and BIGINT, and DATE, TIMESTAMP and INTERVAL as counts
+of days and microseconds. Functions of ranges return None if an argument has none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millstream.model.types import BIGINT, DATE, INT, INTERVAL, TIMESTAMP, store
 
 
 class Range(NamedTuple):
-    """From the least to the most, both included."""
+    """From the minimum to the maximum, inclusive."""
 
     least: int
     most: int
@@ -51,7 +51,7 @@ RangeOf = Callable[..., Range | None]
 
 
 def _of_integers(compute: Callable[..., Range]) -> RangeOf:
-    """Where exact results lie, if all arguments are integers."""
+    """The range of exact results, if all arguments are integers."""
 
     def result(*ranges: Range | None) -> Range | None:
         return None if None in ranges else compute(*ranges)

@@ -1,14 +1,14 @@
-"""RLIKE: Java's regular expressions, as far as a search in linear time can find them.
+"""RLIKE: Java's regular expressions, as far as they can be matched in linear time.
 
-Spark's patterns are those of `java.util.regex`, which tries one way after the other and may take
-for ever. Here a pattern is translated for RE2, which takes time in proportion to the text. What RE2
-cannot do (backreferences, lookaround, possessive repetition) is refused, and so is what means
-something else there and has no translation.
+Spark's patterns are those of `java.util.regex`, which backtracks and may take exponential time.
+Here a pattern is translated for RE2, which takes linear time. Features that RE2 lacks
+(backreferences, lookaround, possessive repetition) are refused, and so are features that differ in
+RE2 and have no translation.
 
-The translation spells out what differs: the point stops at all of Java's line ends, `\\s` has the
-vertical tab, case is that of ASCII letters only. `$` also holds before a last line end, for which
-RE2 has no word: it is translated as the end of the text, and searched for a second time without the
-line end (`Translated.before_line_end`).
+The translation handles the differences: the point excludes all of Java's line terminators, `\\s`
+includes the vertical tab, and case is that of ASCII letters only. `$` also matches before a final
+line terminator, which RE2 cannot express: it is translated as the end of the text, and the text is
+searched a second time without the line terminator (`Translated.before_line_end`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ranges = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Translated:
-    """A pattern for RE2, and if it has a `$`, another for texts without their last line end."""
+    """A pattern for RE2, and if it has a `$`, another for texts without their final line end."""
 
     anywhere: str
     before_line_end: str | None
@@ -53,10 +53,10 @@ def _found(text: str, expression: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def translate(pattern: str) -> Translated:
-    """The pattern for RE2, or an EvaluationError that says what it cannot do."""
+    """The pattern for RE2; an EvaluationError says what is not supported."""
     translation = _Translation(pattern)
     whole = translation.run()
-    # In a text that is cut before its line end, the end of the whole text is nowhere.
+    # In a text that is cut before its line end, the end of the whole text never matches.
     shorter = whole.replace(_END, r"\z").replace(_VERY_END, _NEVER) if _END in whole else None
     result = whole.replace(_END, r"\z").replace(_VERY_END, r"\z")
     try:
@@ -69,7 +69,7 @@ def translate(pattern: str) -> Translated:
     return Translated(result, shorter)
 
 
-_END, _VERY_END = "\ue000\ue000", "\ue001\ue001"  # stand for $ and \z until both are known
+_END, _VERY_END = "\ue000\ue000", "\ue001\ue001"  # placeholders for $ and \z until both are known
 
 _SPACES: Ranges = [(9, 13), (32, 32)]
 _HORIZONTAL: Ranges = [
@@ -99,7 +99,7 @@ _POSIX: dict[str, Ranges] = {
     "XDigit": [*_DIGITS, (65, 70), (97, 102)],
     "Space": _SPACES,
 }
-# Categories of characters by one letter or two, which RE2 has too.
+# Categories of characters of one or two letters, which RE2 also has.
 _KINDS = {"L": "lmotu", "M": "cen", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp"}
 _CATEGORIES = {*_KINDS, *(letter + kind for letter, kinds in _KINDS.items() for kind in kinds)}
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
@@ -107,7 +107,7 @@ _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
 
 @dataclass
 class _Group:
-    """What is known inside one pair of brackets."""
+    """The state inside one pair of brackets."""
 
     ignore_case: bool
     dot_all: bool
@@ -217,7 +217,7 @@ class _Translation:
         self.groups.append(group)
 
     def _flags(self, group: _Group) -> bool:
-        """Read the flags of a group; whether they hold for the rest of the one around it."""
+        """Read the flags of a group; return whether they apply to the rest of the outer group."""
         on = True
         while True:
             character = self._take()
@@ -252,16 +252,16 @@ class _Translation:
             inner = self.pattern[self.position : end] if end >= 0 else ""
             least, comma, most = inner.partition(",")
             if not _is_count(least) or (most and not _is_count(most)):
-                raise self._wrong('a "{" is no repetition')
+                raise self._wrong('a "{" is not a repetition')
             if most and int(least) > int(most):
-                raise self._wrong(f"{{{inner}}} is no repetition")
+                raise self._wrong(f"{{{inner}}} is not a repetition")
             if max(int(least), int(most or 0)) > 1000:
                 raise self._refused("repetitions of more than 1000 times")
             self.position = end + 1
             times = f"{{{least}{comma}{most}}}"
         if self._accept("+"):
             raise self._refused("possessive repetitions")
-        self._accept("?")  # as few as possible: found or not is the same
+        self._accept("?")  # lazy: does not change whether there is a match
         self._write(times, repeatable=False)
 
     def _escape(self) -> None:
@@ -294,7 +294,7 @@ class _Translation:
                 self._literal(self._escaped_code(character))
 
     def _escaped_class(self, character: str) -> Ranges | str | None:
-        """The characters that an escape stands for, if these are many; a category as RE2 has it."""
+        """The characters of an escape, if there are several; a category in RE2's syntax."""
         if character in "pP":
             return self._property(negated=character == "P")
         if character.lower() not in _CLASSES:
@@ -320,7 +320,7 @@ class _Translation:
         raise self._refused(rf'classes such as "\p{{{name}}}"')
 
     def _escaped_code(self, character: str) -> int:
-        """The one character that an escape stands for."""
+        """The single character of an escape."""
         if character in _CONTROLS:
             return _CONTROLS[character]
         if character == "x" and self._accept("{"):
@@ -342,7 +342,7 @@ class _Translation:
         if character == "c":
             return ord(self._take()) ^ 64
         if character.isascii() and character.isalpha():
-            raise self._wrong(rf'"\{character}" means nothing')
+            raise self._wrong(rf'"\{character}" is not a known escape')
         return ord(character)
 
     def _number(self, digits: str, base: int) -> int:
@@ -351,7 +351,7 @@ class _Translation:
         except ValueError:
             code = -1
         if not 0 <= code <= _MOST or not digits.isalnum():
-            raise self._wrong(f'"{digits}" is no character')
+            raise self._wrong(f'"{digits}" is not a character')
         return code
 
     # --- sets of characters ----------------------------------------------------------------------
@@ -384,7 +384,7 @@ class _Translation:
         if escaped in "QbBAzZGRXN":
             raise self._refused(rf'escapes such as "\{escaped}" in sets of characters')
         if escaped in "123456789":
-            raise self._wrong(rf'"\{escaped}" means nothing in a set of characters')
+            raise self._wrong(rf'"\{escaped}" is not a known escape in a set of characters')
         found = self._escaped_class(escaped)
         return self._escaped_code(escaped) if found is None else found
 
@@ -420,7 +420,7 @@ def _others(ranges: Ranges) -> Ranges:
 def _class(
     ranges: Ranges, *, negated: bool = False, ignore_case: bool = False, more: str = ""
 ) -> str:
-    """Characters as a set of RE2's; of ASCII letters, if wanted, with those of the other case."""
+    """Characters as a set in RE2's syntax; optionally ASCII letters in both cases."""
     if ignore_case:
         ranges = [*ranges, *_other_case(ranges, _UPPER, 32), *_other_case(ranges, _LOWER, -32)]
     parts = "".join(

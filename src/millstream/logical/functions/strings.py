@@ -66,7 +66,7 @@ Piece = tuple[str | None, ...]  # characters, and None for a _
 
 @lru_cache(maxsize=1024)
 def _like_pieces(pattern: str, escape: str) -> tuple[Piece, ...]:
-    """What stands between the % of a pattern."""
+    """The pieces between the % of a pattern."""
     if len(escape) != 1:
         raise EvaluationError(f'the escape of LIKE must be one character, not "{escape}"')
     pieces: list[list[str | None]] = [[]]
@@ -92,7 +92,7 @@ def _fits(text: str, piece: Piece, start: int) -> bool:
 
 
 def _next_place(text: str, piece: Piece, start: int, end: int) -> int | None:
-    """Where the piece stands first between two places."""
+    """The first position of the piece between two positions."""
     if None not in piece:
         place = text.find("".join(c for c in piece if c is not None), start, end)
         return None if place < 0 else place
@@ -102,12 +102,12 @@ def _next_place(text: str, piece: Piece, start: int, end: int) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _searched(piece: Piece) -> re.Pattern[str]:
-    """A regular expression without repetitions, which has nothing to backtrack to."""
+    """A regular expression without repetitions, so it cannot backtrack."""
     return re.compile("".join("." if c is None else re.escape(c) for c in piece), re.DOTALL)
 
 
 def _rlike_type(signature: Signature, text: object, pattern: object) -> pa.DataType:
-    """A pattern that is a constant is looked at before any row."""
+    """A constant pattern is checked before any row."""
     if isinstance(pattern, str):
         try:
             translate(pattern)
@@ -120,7 +120,7 @@ def _rlike_type(signature: Signature, text: object, pattern: object) -> pa.DataT
 
 
 def _substring(text: Any, position: int, length: int | None = None) -> Any:
-    """A position of 0 is the first, a negative one counts from the end, and may lie before it."""
+    """Position 0 is the first; a negative position counts from the end, and may lie before it."""
     start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
     end = len(text) if length is None else start + max(length, 0)
     return text[max(start, 0) : max(end, 0)]
@@ -135,7 +135,7 @@ def _right(text: str, count: int) -> str:
 
 
 def _trim(strip: Callable[[str, str], str]) -> Callable[..., str]:
-    """The characters to take off come first, as in Spark; without them it is the space."""
+    """The characters to trim come first, as in Spark; the default is the space."""
 
     def evaluate(first: str, text: str | None = None) -> str:
         return strip(first, " ") if text is None else strip(text, first) if first else text
@@ -156,7 +156,7 @@ def _split_part(text: str, delimiter: str, part: int) -> str:
 
 
 def _position(part: str | None, text: str | None, start: int | None = 1) -> int | None:
-    """0 where it is not found, and also where the start is NULL."""
+    """0 if it is not found, or if the start is NULL."""
     if start is None:
         return 0
     if part is None or text is None:
@@ -171,8 +171,8 @@ def _start_first(signature: Signature) -> Sequence[int]:
 
 
 def _instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int:
-    """The place of an occurrence, counted from the start onwards; or, if that is negative, from
-    that place before the end backwards. 0 where there is none."""
+    """The position of an occurrence, searching forwards from the start; if the start is negative,
+    backwards from that position before the end. 0 if there is none."""
     if occurrence < 1:
         raise EvaluationError(f"the occurrence of instr must be at least 1, not {occurrence}")
     if not part:
@@ -220,7 +220,7 @@ def _initcap(text: str) -> str:
 
 
 def _translate(text: str, search: str, replacement: str) -> str:
-    """Characters without a counterpart go; of a repeated one the first counts."""
+    """Characters without a counterpart are removed; of a repeated one, the first counts."""
     table: dict[int, str | None] = {}
     for index, character in enumerate(search):
         table.setdefault(ord(character), replacement[index : index + 1] or None)
@@ -236,7 +236,7 @@ def _ascii(text: str) -> int:
 
 
 def _concat_ws(separator: str | None, *parts: Any) -> str | None:
-    """NULLs are left out; arrays give their elements."""
+    """NULLs are skipped; arrays contribute their elements."""
     if separator is None:
         return None
     flat = (e for part in parts for e in (part if isinstance(part, tuple) else (part,)))
@@ -302,7 +302,7 @@ def _concat(signature: Signature, *parts: str) -> str:
 
 
 def _accepting(meaning: Callable[..., Any]) -> FunctionFacts:
-    """Whether it fails depends on the arguments after the text, if they are constants."""
+    """Whether it can fail depends only on the arguments after the text, if they are constants."""
 
     def total(result: pa.DataType, text: Argument, *others: Argument) -> bool:
         values = [other.value for other in others]

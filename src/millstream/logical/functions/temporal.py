@@ -115,7 +115,7 @@ _TIME_PARTS: list[tuple[str, Callable[[int], int], Range | None]] = [
 
 
 def _extract_second(micros: int) -> Decimal:
-    """With its fraction, as EXTRACT(SECOND FROM …) gives it."""
+    """With its fraction, as in EXTRACT(SECOND FROM …)."""
     return Decimal(micros % _MICROS_PER_MINUTE).scaleb(-6)
 
 
@@ -123,7 +123,7 @@ def _extract_second(micros: int) -> Decimal:
 
 
 def _month_start(months: int) -> Callable[[int], int]:
-    """The first day of the group of so many months that a day lies in."""
+    """The first day of the group of `months` months that contains a day."""
 
     def start(days: int) -> int:
         year, month, _ = civil_from_days(days)
@@ -170,7 +170,7 @@ def _date_trunc(unit: str, micros: int) -> int | None:
 
 
 def _trunc(days: int, unit: str) -> int | None:
-    """Of a date; NULL for a unit that does not exist, or is less than a week."""
+    """TRUNC of a date; NULL for a unit that does not exist or is less than a week."""
     start = _DATE_UNITS.get(unit.lower())
     return None if start is None else start(days)
 
