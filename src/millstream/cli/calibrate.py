@@ -1,4 +1,4 @@
-"""`millstream calibrate`: what operations cost on this machine, for `explain --costs`."""
+"""`millstream calibrate`: the cost of operations on this machine, for `explain --costs`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def calibrate(engine: str) -> None:
         for primitive in Primitive:
             print(f"{primitive.value:<12} {constants.primitives[primitive]:>12,.1f} ns")
         for operator, nanoseconds in constants.batches.items():
-            print(f"{operator:<12} {nanoseconds:>12,.0f} ns a batch")
+            print(f"{operator:<12} {nanoseconds:>12,.0f} ns per batch")
     print(f"written to {path}", file=sys.stderr)
 
 
 def _here(tell: Callable[[int, int], None]) -> Constants:
-    """The operators; what was measured of Spark stays."""
+    """Measure the operators; the measurements of Spark are kept."""
     from millstream.api.calibration import calibrate as measured
 
     return replace(measured(tell), spark=known_constants().spark)

@@ -1,4 +1,4 @@
-"""`millstream check`: statements are parsed and bound, and nothing runs."""
+"""`millstream check`: parse and bind statements, run nothing."""
 
 from __future__ import annotations
 

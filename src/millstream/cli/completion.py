@@ -1,4 +1,4 @@
-"""What the shell offers while one types: keywords, streams, their columns, functions."""
+"""Completion in the shell: keywords, streams, their columns, functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VALUES VIEW VIEWS WHEN WHERE WINDOW WITH
 
 
 class Completions(Completer):
-    """Asks the session each time: a stream that was just created is there."""
+    """Reads the session each time, so a new stream is included."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -51,7 +51,7 @@ class Completions(Completer):
         ]
 
     def _words(self, qualifier: str | None) -> list[tuple[str, str]]:
-        """What may stand here, with what it is; after `Stream.` its columns alone."""
+        """The candidates with their kinds; after `Stream.` only its columns."""
         streams = list(self._session.catalog.streams)
         if qualifier is not None:
             known = self._stream(qualifier)

@@ -1,7 +1,7 @@
 """`millstream demo`: four continuous queries over an auction house, live in the terminal.
 
-The answers are those of EMIT CHANGES, kept as the tables that they are now. In a pipe the tables
-come as lines, a few times.
+The panes show the current answers, maintained from EMIT CHANGES. In a pipe they are printed as
+lines, a few times.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SPEED = 10  # seconds of the auction house in one of ours
+SPEED = 10  # seconds of the auction house per second of real time
 _LIVE = f"speed => {SPEED}, bids => 40000, auctions => 4000, people => 400"  # for 200 seconds
 _LONGEST = 3600  # seconds
-_TURN = 5  # seconds until other panes take their turn, where there is room for some only
-_PATIENCE = 120.0  # seconds in which every query has answered once
-_REPORTS = 6  # how often a pipe is told
+_TURN = 5  # seconds until the next panes are shown, if there is no room for all
+_PATIENCE = 120.0  # seconds within which every query has answered once
+_REPORTS = 6  # the number of reports in a pipe
 
-# What is shown: a title, and the query.
+# The panes: title and query.
 QUERIES = {
     "Hot items of the last minute": """
 SELECT itemID AS item, COUNT(*) AS bids, MAX(bid_price) AS best
@@ -66,10 +66,10 @@ EMIT CHANGES""",
 }
 
 _NEXT = """
-Each table was the answer of a plain SQL query at that instant. Go on with
+Each table was the answer of a plain SQL query at that instant. Continue with
 
   {program} shell {streams}
-      to ask the auction house yourself: \\watch SELECT …
+      to query the auction house yourself: \\watch SELECT …
   {program} run FILE.sql
       to run a file of statements
   {program} --help
@@ -78,7 +78,7 @@ Each table was the answer of a plain SQL query at that instant. Go on with
 
 
 def demo(engine: str, seconds: float) -> None:
-    """The time begins when every query has answered once."""
+    """The clock starts when every query has answered once."""
     if not 1 <= seconds <= _LONGEST:
         raise UsageError(f"--seconds is a number from 1 to {_LONGEST}")
     panes = [Pane(title, text) for title, text in QUERIES.items()]
@@ -89,7 +89,7 @@ def demo(engine: str, seconds: float) -> None:
 
 
 class Stage:
-    """What goes on, and since when; or until when."""
+    """The current stage, and the elapsed or remaining time."""
 
     def __init__(self) -> None:
         self.enter("begins")
@@ -109,25 +109,25 @@ class Stage:
 
 @contextmanager
 def _started(panes: list[Pane], engine: str, seconds: float, stage: Stage) -> Iterator[None]:
-    """The queries, running; Ctrl-C ends what is done with them."""
+    """The running queries; Ctrl-C ends the block."""
     compiled = _aside(_compile)
     session = _aside(lambda: _session(engine, seconds, stage)).result()
-    stage.enter("operators are compiled, once")
+    stage.enter("compiling operators (once)")
     compiled.result()
-    stage.enter("the queries begin")
+    stage.enter("starting the queries")
     with ExitStack() as running:
         for pane in panes:
             pane.start(session)
             running.callback(pane.running.stop)
         with suppress(KeyboardInterrupt):
             yield
-        stage.enter("the queries end")
+        stage.enter("stopping the queries")
         for pane in panes:
             pane.running.stop(0)
 
 
 def _aside(work: Callable[[], T]) -> Future[T]:
-    """Done by another thread: Ctrl-C in the midst of imports can lock them for ever."""
+    """Run in another thread: Ctrl-C during an import can leave it locked."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -149,7 +149,7 @@ def _session(engine: str, seconds: float, stage: Stage) -> Session:
         from millstream.spark.starting import local_spark
 
         stage.enter("Spark starts")
-        # Each core has processes of its own for every query: two are enough for this little.
+        # Each core has processes of its own for every query: two are enough for so little data.
         spark = started_quietly(lambda: local_spark("local[2, 4]"))
     session = Session(engine, spark=spark)
     bids = int((seconds + _PATIENCE) * 200)
@@ -165,7 +165,7 @@ def _streams(options: str) -> str:
 
 
 def _compile() -> None:
-    """Run the queries over a few rows: what is compiled is kept on the disk for all processes."""
+    """Run the queries over a few rows: compiled code is cached on disk for all processes."""
     from millstream.api.session import Session
 
     session = Session("local")
@@ -181,7 +181,7 @@ def _await_answers(panes: list[Pane]) -> None:
 
 
 def _sleep(panes: list[Pane], seconds: float) -> None:
-    """As long as no query fails."""
+    """Wait as long as no query fails."""
     over = time.monotonic() + seconds
     while (left := over - time.monotonic()) > 0:
         for pane in panes:
@@ -194,7 +194,7 @@ def _sleep(panes: list[Pane], seconds: float) -> None:
 
 
 def _show(panes: list[Pane], engine: str, seconds: float) -> None:
-    """On a terminal, all of it; at first what is asked, while Spark starts."""
+    """Draw all panes on a terminal; while Spark starts, they show the queries."""
     from rich.console import Console, Group
     from rich.live import Live
 
@@ -217,7 +217,7 @@ def _show(panes: list[Pane], engine: str, seconds: float) -> None:
 
 
 def _report(panes: list[Pane], engine: str, seconds: float) -> None:
-    """In a pipe, lines."""
+    """Print lines to a pipe."""
     stage = Stage()
     with ExitStack() as running:
         with progress(lambda: str(stage)):
@@ -230,7 +230,7 @@ def _report(panes: list[Pane], engine: str, seconds: float) -> None:
 
 
 def _program() -> str:
-    """How this program is called from here: that of a virtual environment may not be found."""
+    """The command to call this program: that of a virtual environment may not be on the PATH."""
     own = Path(sys.executable).with_name("millstream")
     if shutil.which("millstream") == str(own) or not own.exists():
         return "millstream"

@@ -1,4 +1,4 @@
-"""`millstream doctor`: what this machine has, and whether a checkpoint is sound."""
+"""`millstream doctor`: check this machine, or verify a checkpoint."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from millstream.model.errors import MillstreamError
 
 
 def doctor(checkpoint: str | None) -> int:
-    """Lines for people; 1 if something is wrong that a query would stumble over."""
+    """Print the findings; return 1 if something is wrong that would make a query fail."""
     if checkpoint is not None:
         return _tell(lines for folder in _checkpoints(checkpoint) for lines in _health(folder))
     return _tell(_machine())
 
 
 def _tell(findings: Iterator[tuple[str, str, str | None]]) -> int:
-    """Each finding with what to do about it, if it is wrong; whether one was."""
+    """Print each finding, with a remedy if it is wrong; return whether one was."""
     wrong = False
     for what, found, remedy in findings:
         print(f"{what:<12} {found}")
@@ -89,7 +89,7 @@ def _costs() -> tuple[str, str, str | None]:
 
 
 def _checkpoints(path: str) -> list[Path]:
-    """The folder itself, or those in it: `millstream run` makes one a query."""
+    """The folder itself, or those in it: `millstream run` creates one per query."""
     root = Path(path)
     if not root.is_dir():
         raise UsageError(f'"{path}" is not a folder')
@@ -101,7 +101,7 @@ def _checkpoints(path: str) -> list[Path]:
 
 
 def _health(folder: Path) -> Iterator[tuple[str, str, str | None]]:
-    """The first thing that is wrong is told, and what to do."""
+    """Report the first problem and its remedy."""
     yield "checkpoint", str(folder), None
     try:
         yield from _contents(folder)
@@ -132,4 +132,4 @@ def _contents(folder: Path) -> Iterator[tuple[str, str, str | None]]:
     yield "last batch", str(manifest.batch), None
     parts = list(manifest.refs())
     size = sum(len(part.read(files)) for part in parts)
-    yield "state", f"{len(parts)} parts, {size:,} bytes, all there and sealed", None
+    yield "state", f"{len(parts)} parts, {size:,} bytes, all present and intact", None

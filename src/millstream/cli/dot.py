@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def dot_graph(query: ContinuousQuery | PullQuery, physical: bool = False) -> str:
-    """The operators, each with an edge to the one that reads it."""
+    """The operators, each with an edge to its consumer."""
     told = json.loads(query.explain("json", physical=physical))
     lines = [f"digraph {quoted(query.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
     _Drawing(lines).draw(told["physical"] if physical else told)
@@ -30,7 +30,7 @@ class _Drawing:
         self._shared: dict[str, str] = {}
 
     def draw(self, plan: Mapping[str, Any]) -> str:
-        """An operator and all below it; the name of its node."""
+        """Draw an operator and all below it; return the name of its node."""
         if plan["operator"] == "Shared":
             return self._shared[plan["shared"]]
         name = f"n{self._count}"
@@ -44,7 +44,7 @@ class _Drawing:
 
 
 def _label(plan: Mapping[str, Any]) -> str:
-    """The operator, then each of its properties and of the facts of its edge on a line."""
+    """The operator, then each of its properties and facts on a line."""
     facts = {key: plan[key] for key in ("pattern", "state") if plan.get(key)}
     told = {**plan["properties"], **facts}
     return "\n".join([plan["operator"], *(f"{key}={_text(value)}" for key, value in told.items())])
@@ -56,6 +56,6 @@ def _text(value: object) -> str:
 
 def quoted(text: str) -> str:
     """A string of the DOT language: quotes and backslashes are escaped, lines end with `\\l`, which
-    also puts them to the left."""
+    also left-aligns them."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + escaped.replace("\n", "\\l") + ("\\l" if "\n" in text else "") + '"'

@@ -24,7 +24,7 @@ def explain(
     parameters: Iterable[str],
 ) -> None:
     if json and dot:
-        raise UsageError("--json and --dot exclude each other")
+        raise UsageError("--json and --dot are mutually exclusive")
     if verbose and (json or dot):
         raise UsageError("--verbose is text: leave --json and --dot out")
     session, results = bound(file, engine, parameters)
@@ -43,7 +43,7 @@ def explain(
 
 
 def verbose_text(query: ContinuousQuery | PullQuery, costs: bool = False) -> str:
-    """All that is known of a query before it runs."""
+    """Everything known about a query before it runs."""
     from millstream.model.types import sql_name
 
     columns = ", ".join(f"{field.name} {sql_name(field.type)}" for field in query.schema)

@@ -1,4 +1,4 @@
-"""The answer now, kept from EMIT CHANGES and drawn in place."""
+"""The current answer, maintained from EMIT CHANGES and drawn in place."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from millstream.api.session import Session
 
 _SHOWN_ROWS = 20
-_ASKED_EVERY = 0.2  # seconds from one look at views to the next
-_READ_EVERY = 2.0  # … at tables elsewhere, which are read in whole
+_ASKED_EVERY = 0.2  # seconds between readings of views
+_READ_EVERY = 2.0  # … of external tables, which are read as a whole
 
 
 class CurrentTable:
-    """The rows that hold at the frontier, each as often as it does.
+    """The rows that are valid at the frontier, with duplicates.
 
     >>> current = CurrentTable(pa.schema([("item", pa.string())]))
     >>> current.apply(pa.table({"item": ["a", "b", "a"], "at": [1, 2, 3], "change": [2, 1, -1]}))
@@ -56,7 +56,7 @@ class CurrentTable:
                 del self._counts[key]
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """As the query orders them; where it does not, by their columns from left to right."""
+        """In the order of the query; without one, by their columns from left to right."""
         ordered = sorted(self._counts, key=lambda row: [*map(_sort_key, row)])
         for index, descending in reversed(self._order):
             ordered.sort(key=lambda row: _sort_key(row[index]), reverse=descending)
@@ -64,7 +64,7 @@ class CurrentTable:
 
 
 def _order(plan: Plan) -> list[tuple[int, bool]]:
-    """The places of the columns that ORDER BY names, each with whether it descends."""
+    """The positions of the columns that ORDER BY names, each with whether it is descending."""
     if not isinstance(plan, TopN):
         return []
     places = {(field.qualifier, field.name): n for n, field in enumerate(plan.schema)}
@@ -76,7 +76,7 @@ def _order(plan: Plan) -> list[tuple[int, bool]]:
 
 
 def _sort_key(value: Any) -> Any:
-    """NULLs first; numbers by themselves, all else as text."""
+    """NULLs first; numbers by value, everything else as text."""
     is_number = isinstance(value, int | float | Decimal)
     return (value is not None, value if is_number else text_of(value))
 
@@ -101,7 +101,7 @@ def drawn(schema: pa.Schema, rows: Sequence[Sequence[Any]], most: int = _SHOWN_R
 
 
 def cell_text(value: Any) -> str:
-    """Numbers for the eye: doubles with two places."""
+    """A value for display: doubles with two decimal places."""
     return f"{value:,.2f}" if isinstance(value, float) else text_of(value)
 
 
@@ -126,8 +126,7 @@ def watch(query: Query | PullQuery) -> None:
 
 
 def watch_kept(session: Session, query: PullQuery) -> None:
-    """Show what views and tables have, asked for again as long as that can change, or until
-    Ctrl-C."""
+    """Show a query over views and tables, run again while they can change, or until Ctrl-C."""
     from rich.console import Console, Group
     from rich.live import Live
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""From the threads of running queries to the one that writes."""
+"""A queue from the threads of running queries to the thread that writes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Mailbox:
-    """The batches of several queries, taken by the thread that asked for it. A query goes on when
-    its batch has been taken and dealt with, so none counts as given that was not; once the mailbox
-    is closed that cannot be, and the query fails."""
+    """Passes the batches of several queries to one thread. A query continues when its batch has
+    been processed, so only written batches count as delivered. Once the mailbox is closed, delivery
+    fails, and the query with it."""
 
     def __init__(self) -> None:
         self._batches: queue.Queue[tuple[str, pa.Table, threading.Event]] = queue.Queue()
@@ -30,7 +30,7 @@ class Mailbox:
             self._batches.put((query, table, given))
             while not given.wait(0.1):
                 if self._closed.is_set():
-                    raise EOFError("nobody reads any more")
+                    raise EOFError("the reader is closed")
 
         return put
 
@@ -40,8 +40,8 @@ class Mailbox:
     def until_ended(
         self, running: list[Running], look: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[str, pa.Table]]:
-        """What comes until all queries have ended, or one has failed; `look` is called now and
-        then."""
+        """The batches until all queries have ended, or one has failed; `look` is called
+        periodically."""
         while True:
             ended = all(query.state != "running" for query in running)
             with suppress(queue.Empty):

@@ -1,7 +1,7 @@
 """The command line: `millstream COMMAND …`.
 
 stdout carries data, stderr everything else. Exit 0: fine, 1: the query's fault, 2: usage, 3: ours.
-Each command loads what it needs when it runs, so that help is there at once.
+Each command imports what it needs when it runs, so that help is fast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ examples:
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # help without rich: it takes longer to load than all the rest
+    rich_markup_mode=None,  # help without rich: it takes longer to import than everything else
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -67,13 +67,13 @@ def run(
     file: File,
     engine: EngineOption = EngineName.SPARK,
     format: Annotated[
-        Format | None, typer.Option(help="a table on a terminal and CSV in a pipe unless given")
+        Format | None, typer.Option(help="by default a table on a terminal and CSV in a pipe")
     ] = None,
     until: Annotated[
         str | None, typer.Option(metavar="INSTANT", help="answer for the instants before this one")
     ] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="go on from here after a stop or a crash")
+        str | None, typer.Option(metavar="FOLDER", help="resume from here after a stop or a crash")
     ] = None,
     param: Parameters = None,
 ) -> int:
@@ -128,7 +128,7 @@ def check(file: File, param: Parameters = None) -> int:
 )
 def shell(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="statements to begin with")
+        str | None, typer.Argument(metavar="[FILE]", help="statements to run first")
     ] = None,
     engine: EngineOption = EngineName.LOCAL,
     param: Parameters = None,
@@ -157,10 +157,10 @@ def demo(
 )
 def doctor(
     checkpoint: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="the checkpoint to look at")
+        str | None, typer.Option(metavar="FOLDER", help="the checkpoint to verify")
     ] = None,
 ) -> int:
-    """Tell what this machine has, and whether a checkpoint is sound."""
+    """Check this machine, or verify a checkpoint."""
     from millstream.cli.doctor import doctor as command
 
     return _guarded(command, checkpoint)
@@ -168,11 +168,11 @@ def doctor(
 
 @app.command(epilog="\b\nexamples:\n  millstream calibrate\n  millstream calibrate --engine spark")
 def calibrate(
-    engine: Annotated[LiveEngine, typer.Option(help="what is measured")] = LiveEngine.LOCAL,
+    engine: Annotated[LiveEngine, typer.Option(help="the engine to measure")] = LiveEngine.LOCAL,
 ) -> int:
-    """Measure what operations cost on this machine, for explain --costs; half a minute.
+    """Measure the cost of operations on this machine, for explain --costs; half a minute.
 
-    `--engine spark` measures what Spark takes beside them: jobs, and rows that change places.
+    `--engine spark` measures the overhead of Spark itself: jobs, and rows that are moved.
     """
     from millstream.cli.calibrate import calibrate as command
 
@@ -203,25 +203,25 @@ def _millstream(
 
 # --- from commands to exit codes ------------------------------------------------------------------
 
-_WrongUsage: Any = typer.BadParameter.__mro__[1]  # the base of all that Typer finds wrong
+_WrongUsage: Any = typer.BadParameter.__mro__[1]  # the base class of Typer's usage errors
 
 
 class _Ended(BaseException):
-    """The terminal was closed, or somebody asked the process to end."""
+    """The terminal was closed, or the process was asked to end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end)
     for name in ("stdin", "stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed by whoever started us
+        if getattr(sys, name) is None:  # the parent process closed it
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
     warnings.showwarning = _show_warning
     sys.exit(run_command(arguments))
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, or tell which there are; the exit code."""
+    """Run a command, or list the commands; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         command = typer.main.get_command(app)
@@ -236,7 +236,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
 
 
 def _guarded(command: Callable[..., object], *arguments: object) -> int:
-    """The exit code of a command; whatever it raises becomes a sentence."""
+    """The exit code of a command; exceptions become messages."""
     try:
         code = command(*arguments)
         sys.stdout.flush()
@@ -251,10 +251,10 @@ def _guarded(command: Callable[..., object], *arguments: object) -> int:
     except _Ended:
         return 128 + signal.SIGTERM
     except OSError as error:
-        # Nothing can be written any more, also not at exit.
+        # Nothing more can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno in (errno.EPIPE, errno.EIO):
-            return 0  # the reader or the terminal went away: there is nobody left to tell
+            return 0  # the reader or the terminal is gone: a message would not be read
         _tell(f"error: {(error.strerror or str(error)).lower()}")
         return 1
     except Exception as error:
@@ -262,7 +262,7 @@ def _guarded(command: Callable[..., object], *arguments: object) -> int:
 
 
 def _end(number: int, frame: object) -> None:
-    signal.signal(number, signal.SIG_IGN)  # once: what ends in good order takes a moment
+    signal.signal(number, signal.SIG_IGN)  # only once: an orderly end takes a moment
     raise _Ended
 
 
@@ -282,7 +282,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """What running queries warn of, as a sentence; the others are for those who write programs."""
+    """Print the warnings of running queries; other warnings are for developers."""
     if issubclass(category, MillstreamWarning):
         _tell(str(message))
 
@@ -290,5 +290,5 @@ def _show_warning(
 def _tell(message: str) -> None:
     try:
         print(message, file=sys.stderr, flush=True)
-    except OSError:  # nobody is there to read it
+    except OSError:  # stderr is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -22,8 +22,8 @@ def default_format() -> str:
 
 
 class Output:
-    """Writes tables one after the other. The names of the columns stand where a query begins, and
-    again where the rows of another one came between."""
+    """Writes tables one after the other. The column names are printed at the beginning of a query,
+    and again after rows of another query."""
 
     def __init__(self, format: str, file: TextIO | None = None) -> None:
         self._lines = FORMATS[format]
@@ -31,7 +31,7 @@ class Output:
         self._last: str | None = None
 
     def give(self, query: str, table: pa.Table) -> None:
-        """Also a query without rows has columns: they are told once."""
+        """A query without rows also prints its column names, once."""
         if not table.num_rows and query == self._last:
             return
         is_other = query != self._last
@@ -59,7 +59,7 @@ def _csv(table: pa.Table, headed: bool) -> Iterator[str]:
 
 
 class _Lines(list[str]):
-    """What a csv.writer writes to, a line at a time."""
+    """The output of a csv.writer, line by line."""
 
     write = list.append
 
@@ -77,7 +77,7 @@ def _json(table: pa.Table, headed: bool) -> Iterator[str]:
 
 
 def _json_value(value: Any) -> object:
-    """NULL and the end of what never ends are null; what JSON lacks is text."""
+    """NULL and an unbounded end are null; types that JSON lacks are strings."""
     match value:
         case None | bool() | int() | str():
             return value

@@ -1,4 +1,4 @@
-"""The tables of the demo: what a query answers now, and how it fares."""
+"""The panes of the demo: the current answer of a query, and its health."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from millstream.connectors.contracts import GivenBatch
     from millstream.runtime.running import Running
 
-_RECENT = 8  # batches over which rates are taken
+_RECENT = 8  # batches over which rates are averaged
 _TRIGGER = "300 milliseconds"
-_NARROWEST = 36  # columns of a pane that can be read
+_NARROWEST = 36  # the minimum width of a pane, in columns
 _LOWEST = 8  # lines of one
 
 
 class BatchProgress(NamedTuple):
-    """When a batch was done, the rows that had come by then, and the seconds of work."""
+    """The time at the end of a batch, and the rows and the processing time until then."""
 
     at: float
     rows: int
@@ -39,7 +39,7 @@ class BatchProgress(NamedTuple):
 class Pane:
     """A query and, once it answers, its current table; the sink changes it, the screen reads it.
 
-    It is there before Arrow and Spark are loaded.
+    It exists before Arrow and Spark are loaded.
     """
 
     query: Query
@@ -77,7 +77,7 @@ class Pane:
             return self._current.rows()
 
     def health(self) -> tuple[str, str]:
-        """Rows in a second and how far it is; what it keeps and how long a batch takes."""
+        """Rows per second and frontier; size of the state and time per batch."""
         with self._lock:
             first, last, batches = self._marks[0], self._marks[-1], len(self._marks) - 1
         rate = (last.rows - first.rows) / (last.at - first.at) if batches else 0.0
@@ -93,7 +93,7 @@ class Pane:
 
 
 def screen_of(panes: Sequence[Pane], head: str, width: int, height: int, turn: int = 0) -> Group:
-    """Side by side and below each other; where there is room for some only, they take turns."""
+    """Arrange the panes in a grid; if there is no room for all, they take turns."""
     across = _across(width)
     down = max(min(-(-len(panes) // across), (height - 1) // _LOWEST), 1)
     start = turn % -(-len(panes) // (across * down)) * across * down
@@ -108,7 +108,7 @@ def screen_of(panes: Sequence[Pane], head: str, width: int, height: int, turn: i
 
 
 def least_height(panes: int, width: int) -> int:
-    """Lines in which there is room for all."""
+    """The number of lines in which all fit."""
     return 1 + -(-panes // _across(width)) * _LOWEST
 
 
@@ -117,7 +117,7 @@ def _across(width: int) -> int:
 
 
 def _panel(pane: Pane, width: int, height: int) -> Panel:
-    """What is asked, until there is an answer."""
+    """The query, until there is an answer."""
     inner = width - 4
     body = (
         _answer(pane, inner, height - 2)
@@ -132,10 +132,10 @@ def _answer(pane: Pane, width: int, height: int) -> Group:
     if len(health) > width:
         health = "\n".join(pane.health())
     told = Text(health, style="dim", no_wrap=True, overflow="ellipsis")
-    room = height - 2 - health.count("\n")  # without what is told and the names of columns
+    room = height - 2 - health.count("\n")  # without the health lines and the column names
     rows = pane.rows()
     if not rows:
-        return Group(told, Text("no row holds now", style="dim italic"))
+        return Group(told, Text("no rows now", style="dim italic"))
     shown = rows if len(rows) <= room else rows[: max(room - 1, 1)]
     more = f"… and {len(rows) - len(shown):,} more" if len(shown) < len(rows) else ""
     return Group(told, _table(pane.query.schema, shown), Text(more, style="dim"))
@@ -158,7 +158,7 @@ def _table(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> Table:
 
 
 def lines_of(panes: Sequence[Pane], head: str) -> list[str]:
-    """The same in plain lines."""
+    """The panes as plain lines."""
     lines = [f"-- {head}"]
     for pane in panes:
         rows = pane.rows()

@@ -1,4 +1,4 @@
-"""What a long job shows on stderr while one waits: who works, how far it is, for how long."""
+"""Progress of a long job on stderr: what runs, how far it is, and for how long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress(told: Callable[[], str]) -> Iterator[None]:
-    """Show what `told` tells, a few times a second, where stderr is a terminal; then it is gone."""
+    """If stderr is a terminal, show the text of `told` a few times per second, then erase it."""
     if not sys.stderr.isatty():
         yield
         return

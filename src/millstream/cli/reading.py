@@ -1,4 +1,4 @@
-"""What a command is given: files of statements, parameters, and the session that they run in."""
+"""The input of a command: files of statements, parameters, and the session in which they run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class UsageError(MillstreamError):
-    """The command line itself is wrong."""
+    """A usage error: the command line itself is wrong."""
 
 
 def statements_in(file: str) -> tuple[str, str]:
-    """The text of a file, or of standard input for `-`, and the name that messages show."""
+    """The text of a file, or of standard input for `-`, and its name in messages."""
     try:
         read = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return read.decode("utf-8"), "<stdin>" if file == "-" else file
@@ -33,8 +33,8 @@ def statements_in(file: str) -> tuple[str, str]:
 
 
 def parameters_of(given: Iterable[str]) -> dict[str, object]:
-    """`name=value`: numbers, true, false and null as they are, all else as text; quotes make text
-    of anything.
+    """Parse `name=value`: numbers, true, false and null have their types, anything else and quoted
+    values are strings.
 
     >>> parameters_of(["least=10", "rate=0.5", "city=Oslo", "zip='0150'", "all=true", "none=null"])
     {'least': 10, 'rate': 0.5, 'city': 'Oslo', 'zip': '0150', 'all': True, 'none': None}
@@ -64,7 +64,7 @@ def _value(text: str) -> object:
 
 @contextmanager
 def warnings_told() -> Iterator[None]:
-    """What a query's author should know goes to stderr, also if an error follows."""
+    """Print warnings about statements to stderr, even if an error follows."""
     from millstream.model.errors import MillstreamWarning
 
     with warnings.catch_warnings(record=True) as caught:
@@ -79,8 +79,8 @@ def warnings_told() -> Iterator[None]:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """What queries warn of while they run goes to stderr as it comes: without the place in our
-    code, and without help for programs."""
+    """Print warnings of running queries to stderr as they occur, without the position in our code
+    and without the help, which is for programs."""
     from millstream.model.errors import MillstreamWarning
 
     with warnings.catch_warnings():
@@ -98,7 +98,7 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, list[Any]]:
-    """A session in which the statements of a file stand, and what each of them gave."""
+    """A session with the bound statements of a file, and their results."""
     text, name = statements_in(file)
     values = parameters_of(parameters)
     _refuse_unused(text, values)
@@ -111,19 +111,19 @@ def standing(
     from millstream.api.session import Session
 
     session = Session(engine)
-    session._state.kept.starts = False  # the command says when
+    session._state.kept.starts = False  # the command starts them
     with warnings_told():
         return session, session.run_statements(text, name, values)
 
 
 def _refuse_unused(text: str, values: dict[str, object]) -> None:
-    """A parameter whose name is misspelt would be ignored."""
+    """Refuse parameters that no statement has: a misspelt name would be ignored."""
     from millstream.model.errors import did_you_mean
     from millstream.sql.tokens import tokenize
 
     try:
         used = [after.text for mark, after in pairwise(tokenize(text)) if mark.word == ":"]
-    except MillstreamError:  # told with its place when the text is parsed
+    except MillstreamError:  # reported with its position when the text is parsed
         return
     for name in values:
         if name not in used:

@@ -44,9 +44,9 @@ def run(
     checkpoint: str | None,
     parameters: Iterable[str],
 ) -> int:
-    """The whole file is bound first: a mistake in its last statement is told before the first
-    query runs. Queries over views alone are asked last, when all else has ended. The exit code is 1
-    where rows could not be used."""
+    """Bind the whole file first, so that a mistake in its last statement is reported before the
+    first query runs. Pull queries run last, when everything else has ended. The exit code is 1 if
+    some rows could not be used."""
     session, results = bound(file, engine, parameters)
     with warnings_as_lines():
         _run(session, results, file, format, until, checkpoint)
@@ -97,8 +97,8 @@ def _run(
 
 
 def _opened_sinks(queries: Iterable[Query], stack: ExitStack) -> dict[str, Sink]:
-    """The sinks of all INSERT INTO, opened before the first query runs: one that cannot be written
-    is reported while nothing has been."""
+    """Open the sinks of all INSERT INTO before the first query runs, so that a sink that cannot be
+    written is reported before anything is."""
     sinks = {}
     for query in queries:
         if query.sink is not None:
@@ -126,7 +126,8 @@ def run_bounded(
     named: str | None = None,
     sink: Sink | None = None,
 ) -> None:
-    """To its end; the answer in normal form and in order, or to its sink, which may be open."""
+    """Run a query to its end; write the answer in normal form and in order, or to its sink, which
+    may be open."""
     with progress(lambda: f"{query.name} runs"), cancelled_by_interrupt(session):
         if sink is None or isinstance(query, PullQuery):
             table = query.run()
@@ -137,7 +138,7 @@ def run_bounded(
 
 
 def cropped(table: pa.Table, end: Instant | None) -> pa.Table:
-    """The answer at the instants before the end."""
+    """Limit the answer to the instants before the end."""
     if end is None:
         return table
     if "valid_from" not in table.column_names:
@@ -148,7 +149,7 @@ def cropped(table: pa.Table, end: Instant | None) -> pa.Table:
     return table.set_column(place, "valid_to", pc.min_element_wise(table["valid_to"], last))
 
 
-# --- streams that go on ---------------------------------------------------------------------------
+# --- endless streams ------------------------------------------------------------------------------
 
 
 def run_live(
@@ -158,7 +159,7 @@ def run_live(
     checkpoint: str | None = None,
     views: Iterable[View] = (),
 ) -> None:
-    """All at once, with the views, until they have ended or Ctrl-C ends them."""
+    """Run all at once, with the views, until they have ended or Ctrl-C ends them."""
     mailbox = Mailbox()
     with ExitStack() as stack:
         running = [each for view in views for each in view.running]
@@ -169,7 +170,7 @@ def run_live(
             folder = None if checkpoint is None else str(Path(checkpoint) / file_name(query.name))
             running.append(query.start(sink, checkpoint=folder))
             stack.callback(running[-1].stop)
-        stack.callback(mailbox.close)  # first: if all goes well nothing is left to be taken
+        stack.callback(mailbox.close)  # first: if all goes well, nothing is left to take
         if not sys.stdout.isatty():
             stack.enter_context(progress(lambda: " · ".join(map(_state, running))))
         interrupted = stack.enter_context(first_interrupt())
@@ -187,7 +188,7 @@ def run_live(
 
 @contextmanager
 def first_interrupt() -> Iterator[threading.Event]:
-    """Set by the first Ctrl-C, so that no row is torn; the second one interrupts."""
+    """Set by the first Ctrl-C, so that no row is cut off; the second Ctrl-C interrupts."""
     interrupted = threading.Event()
 
     def note(number: int, frame: object) -> None:
@@ -212,7 +213,7 @@ def _state(running: Running) -> str:
 
 
 def tell_troubles(running: Running) -> None:
-    """Rows that are in no answer, unless all of them were told of."""
+    """Report rows that are in no answer, unless all of them were reported."""
     told = running.progress
     if told.errors > running._rounds.errors.warned:
         last = running.errors[-1]

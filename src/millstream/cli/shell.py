@@ -1,4 +1,4 @@
-"""`millstream shell`: statements typed by a person, answers at once."""
+"""`millstream shell`: statements, run interactively."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Statements end with a semicolon. Ctrl-C stops a query, Ctrl-D ends the shell.
 \\q                    end"""
 
 
-_WORDS = {"help": "\\?", "quit": "\\q", "exit": "\\q"}  # what people type first
+_WORDS = {"help": "\\?", "quit": "\\q", "exit": "\\q"}  # common first inputs
 
 
 def shell(file: str | None, engine: str, parameters: Iterable[str]) -> None:
@@ -83,16 +83,16 @@ def is_complete(text: str) -> bool:
 
 
 def _meant(text: str) -> str:
-    """What was entered, or the command that a word alone stands for."""
+    """The input, or the command that a single word stands for."""
     text = text.strip()
     return _WORDS.get(text.rstrip("; ").lower(), text)
 
 
-# --- what comes in --------------------------------------------------------------------------------
+# --- input ----------------------------------------------------------------------------------------
 
 
 def typed(session: Session) -> Iterator[str]:
-    """What a person enters; Ctrl-C empties the line, Ctrl-D ends."""
+    """Input from a terminal; Ctrl-C clears the line, Ctrl-D ends."""
     prompt = prompt_session(session)
     while True:
         try:
@@ -133,7 +133,7 @@ def _state_folder() -> Path:
 
 
 def piped() -> Iterator[str]:
-    """Whole statements of what is piped in."""
+    """Whole statements from a pipe."""
     text = ""
     for line in sys.stdin:
         text += line
@@ -144,7 +144,7 @@ def piped() -> Iterator[str]:
         yield text
 
 
-# --- what is done with it -------------------------------------------------------------------------
+# --- execution ------------------------------------------------------------------------------------
 
 
 class Shell:
@@ -154,7 +154,7 @@ class Shell:
         self._last: str | None = None  # the text of the last SELECT
 
     def run(self, text: str) -> bool:
-        """Do what was entered; False if that was to end."""
+        """Execute the input; False if it ends the shell."""
         text = _meant(text)
         try:
             if text.startswith("\\"):
@@ -197,7 +197,7 @@ class Shell:
         self._asked(query, self._answer)
 
     def _asked(self, query: Query | PullQuery, answer: Callable[[Query | PullQuery], None]) -> None:
-        """A question is not kept: no stream is in use because somebody once looked at it."""
+        """Drop the query after its answer, so that it does not keep a stream in use."""
         try:
             answer(query)
         finally:
@@ -245,7 +245,7 @@ class Shell:
             case "\\watch":
                 self._watch(rest)
             case _:
-                raise QueryError(f'there is no command "{name}"', help="\\? tells all of them")
+                raise QueryError(f'there is no command "{name}"', help="\\? lists all commands")
         return True
 
     def _describe(self, name: str) -> None:
@@ -257,18 +257,18 @@ class Shell:
         self._print(pa.table(columns))
 
     def _select(self, text: str) -> Query | PullQuery:
-        """The query of a SELECT, or of the last one."""
+        """The query of a SELECT, by default the last one."""
         text = text or self._last or ""
         if not text:
             raise QueryError("there is no query yet", help="write one: \\explain SELECT …")
         with warnings_told():
             query = self._session.run_script(text, None, self._parameters)
         if not isinstance(query, Query | PullQuery):
-            raise QueryError("that is no query", help="write a SELECT")
+            raise QueryError("that is not a query", help="write a SELECT")
         return query
 
     def _watch(self, text: str) -> None:
-        """What views and tables have is asked for again and again; another query runs."""
+        """A query over views and tables is run again and again; other queries run continuously."""
         query = self._select(text)
         if isinstance(query, PullQuery):
             watch_kept(self._session, query)

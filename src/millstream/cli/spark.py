@@ -1,4 +1,4 @@
-"""Spark for the command line: started in view of the user, without the pages that Java prints."""
+"""Spark for the command line: started with visible progress, without Java's output."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _GROUP = "millstream"
 
 
 def spark_started(session: Session) -> None:
-    """Start Spark now, in view of the user, if the session runs on it."""
+    """Start Spark now, with visible progress, if the session runs on it."""
     if session.engine == "spark":
         with progress(lambda: "Spark starts"):
             started_quietly(lambda: session.spark)
 
 
 def started_quietly(start: Callable[[], SparkSession]) -> SparkSession:
-    """Spark, whose Java tells its warnings to nobody and its errors in a sentence."""
+    """Spark, without Java's warnings and with its errors as one sentence."""
     with _java_apart() as printed:
         try:
             spark = start()
-            # PySpark's own handler would cancel the batches of all queries, also of those that
-            # are to end in good order.
+            # PySpark's own handler would cancel the batches of all queries, including those that
+            # should end in an orderly way.
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             return spark
@@ -43,13 +43,13 @@ def started_quietly(start: Callable[[], SparkSession]) -> SparkSession:
         except Exception as error:  # whatever PySpark and Py4J raise
             raise QueryError(
                 f"Spark cannot start: {_reason(printed, error)}",
-                help="`millstream doctor` tells what is there; --engine local needs no Spark",
+                help="`millstream doctor` checks the machine; --engine local needs no Spark",
             ) from error
 
 
 @contextmanager
 def cancelled_by_interrupt(session: Session) -> Iterator[None]:
-    """Ctrl-C also ends what Spark does for this thread; what others do goes on."""
+    """Ctrl-C also cancels the Spark jobs of this thread; jobs of others continue."""
     if session.engine != "spark":
         yield
         return
@@ -64,12 +64,12 @@ def cancelled_by_interrupt(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _java_apart() -> Iterator[IO[bytes]]:
-    """While Java is started its stderr is a file, and stays that: what matters is raised."""
+    """Java's stderr is redirected to a file for good: errors that matter are raised."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as printed, open(os.dup(2), "w") as own:
         os.dup2(printed.fileno(), 2)
         try:
-            with redirect_stderr(own):  # what we show meanwhile still goes to the terminal
+            with redirect_stderr(own):  # our own progress still goes to the terminal
                 yield printed
         finally:
             os.dup2(own.fileno(), 2)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def queries_of(session: Session, results: Iterable[Any]) -> list[ContinuousQuery | PullQuery]:
-    """The queries of a script, those of its views and those that are asked once too."""
+    """The queries of a script, including those of its views and pull queries."""
     found: list[ContinuousQuery | PullQuery] = []
     for result in results:
         if isinstance(result, View) and result.name in session.views:
@@ -29,8 +29,8 @@ def queries_of(session: Session, results: Iterable[Any]) -> list[ContinuousQuery
 
 
 def start_views(session: Session, checkpoint: str | None = None) -> list[View]:
-    """Let all views run, and what keeps the history of streams; those without a folder of their own
-    have one in the checkpoint."""
+    """Start all views and the histories of streams; those without a folder of their own get one in
+    the checkpoint."""
     session._state.kept.starts = True
     for view in session._state.kept.all:
         view.start(None if checkpoint is None else str(Path(checkpoint) / view.name))
@@ -38,20 +38,20 @@ def start_views(session: Session, checkpoint: str | None = None) -> list[View]:
 
 
 def any_live(session: Session) -> bool:
-    """Whether the query of some view goes on for ever."""
+    """Whether the query of some view is endless."""
     return any(is_live(session, view.query) for view in session._state.kept.all)
 
 
 def await_ending(session: Session, query: PullQuery) -> None:
-    """The views that a query reads to their end, if it is in sight: all their streams are read from
-    files and the like."""
+    """Wait for the views that a query reads, if they end: all their streams are read from files and
+    the like."""
     names = {read.name for read in query.pull.reads.values()}
     views = [view for view in session._state.kept.all if view.name in names]
     await_views(view for view in views if ends(session, view.query))
 
 
 def await_views(views: Iterable[View]) -> None:
-    """To the end of their streams."""
+    """Wait for the end of their streams."""
     for view in views:
         with progress(partial(_told, view)):
             view.wait()

@@ -1,1 +1,1 @@
-"""What everything else speaks of: errors, names, types, values, time, records; no SQL, no plans."""
+"""The vocabulary of all layers: errors, names, types, values, time, records. No SQL, no plans."""

@@ -1,4 +1,4 @@
-"""Between Arrow arrays and NumPy: views of their memory, and the gathering of rows."""
+"""Conversion between Arrow arrays and NumPy, without copies, and gathering of rows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def is_plain(type: pa.DataType) -> bool:
 
 
 def larger(present: int, least: int) -> int:
-    """The capacity of an array that grows: an eighth more at least, so that growing is cheap in the
-    long run and little is unused."""
+    """The capacity of a growing array: at least an eighth more, so that growth costs little per row
+    and little memory is unused."""
     return max(least, present + present // 8)
 
 
@@ -46,8 +46,8 @@ def with_room(values: NDArray[AnyScalar], count: int, fill: int = 0) -> NDArray[
 
 
 def view(array: pa.Array) -> NDArray[Any]:
-    """The values of a plain array as integers of their width, without a copy; under a NULL
-    stands anything."""
+    """The values of a plain array as integers of their width, without a copy; values of NULLs are
+    arbitrary."""
     dtype = _PLAIN[array.type.id]
     buffer = array.buffers()[1]
     if buffer is None:
@@ -56,7 +56,7 @@ def view(array: pa.Array) -> NDArray[Any]:
 
 
 def validity(array: pa.Array) -> NDArray[np.bool_] | None:
-    """True where there is a value; None if there is one everywhere."""
+    """True where the value is not NULL; None if there are no NULLs."""
     if array.null_count == 0:
         return None
     valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
@@ -64,8 +64,8 @@ def validity(array: pa.Array) -> NDArray[np.bool_] | None:
 
 
 def room_for(count: int) -> NDArray[np.int64]:
-    """For so many integers, in memory of Arrow's pool: it keeps pages that were in use, while
-    NumPy's go back to the system and are asked for anew."""
+    """An array of integers in memory of Arrow's pool, which reuses pages; NumPy returns them to the
+    system and requests new ones."""
     return np.frombuffer(pa.allocate_buffer(8 * count), np.int64)
 
 
@@ -86,8 +86,7 @@ def of_int64(values: NDArray[np.int64]) -> pa.Array:
 
 
 def int64(array: pa.Array) -> NDArray[np.int64]:
-    """The values of an integral, temporal or boolean array as int64, in memory of their own;
-    0 where NULL."""
+    """The values of an integral, temporal or boolean array as int64, copied; 0 where NULL."""
     values: NDArray[np.int64]
     if pa.types.is_boolean(array.type):
         known = array.fill_null(False) if array.null_count else array
@@ -125,7 +124,7 @@ def no_values(type: pa.DataType) -> pa.Array:
 
 
 def concat(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Arrays of one type one after the other; a column of text may become wide."""
+    """Arrays of one type concatenated; a column of text may become wide."""
     if len(arrays) == 1:
         return arrays[0]
     return joined_texts(arrays) if is_text(arrays[0].type) else pa.concat_arrays(arrays)

@@ -1,20 +1,20 @@
 """Records: plain values and arrays as bytes, in the files of a checkpoint and in messages.
 
-A record holds None, bool, int, float, str, bytes, Decimal, dates and times, lists, tuples, dicts,
-NumPy arrays of numbers, and Arrow arrays, nested as they like, and nothing else: reading one
+A record contains None, bool, int, float, str, bytes, Decimal, dates and times, lists, tuples,
+dicts, NumPy arrays of numbers, and Arrow arrays, nested in any way, and nothing else: reading one
 cannot run code. It consists of a header, a skeleton in JSON, and blocks of bytes that the skeleton
-refers to by place and length:
+refers to by position and length:
 
     "MSR1"  length of the skeleton (8 bytes)  [skeleton, Arrow blocks]  blocks
 
-In the skeleton a dict whose keys are texts is an object, and a list begins with what it stands for:
+In the skeleton a dict with string keys is an object, and a list begins with its kind:
 
     ["l", …] a list    ["t", …] a tuple    ["d", [key, value], …] any other dict
     ["b", place, length] bytes             ["n", dtype, shape, place, length] a NumPy array
     ["a", block, column] an Arrow array    ["m" | "D" | "T" | "h", text] Decimal, date, datetime,
     ["i", days, seconds, microseconds] timedelta                         and time
 
-Arrow arrays of one length are the columns of one Arrow stream, in the order of their coming.
+Arrow arrays of the same length are the columns of one Arrow stream, in order of occurrence.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _NUMBERS = "biuf"  # kinds of NumPy
 
 
 class RecordError(ValueError):
-    """Bytes that are no record, or one of another version."""
+    """Bytes that are not a record, or a record of another version."""
 
 
 def packed(value: object, exact: bool = False) -> bytes:
-    """TypeError where something else than the above is in it. Numbers of NumPy become plain ones,
-    unless what comes back must be `exact`ly the same."""
+    """The record of a value; TypeError for other types than the above. NumPy scalars become plain
+    numbers, unless the value must be restored `exact`ly."""
     writing = _Writing(exact)
     skeleton = writing.told(value)
     text = json.dumps([skeleton, writing.arrow_blocks()], separators=(",", ":")).encode()
@@ -63,7 +63,7 @@ def is_packable(value: object) -> bool:
 
 
 def unpacked(data: bytes | memoryview | pa.Buffer) -> Any:
-    """The value; arrays are its own and may be written to. RecordError where it cannot be read."""
+    """The value; its arrays are copies and writable. RecordError if it cannot be read."""
     view = memoryview(data)
     try:
         magic, length = _HEADER.unpack_from(view)
@@ -81,7 +81,7 @@ def unpacked(data: bytes | memoryview | pa.Buffer) -> Any:
         raise RecordError(f"it cannot be read: {error}") from error
 
 
-# What goes wrong where bytes are not what they should be.
+# The exceptions that damaged bytes raise.
 _UNREADABLE = (
     ValueError, TypeError, LookupError, OverflowError, InvalidOperation, RecursionError,
     MemoryError, OSError, pa.ArrowException,
@@ -104,10 +104,10 @@ class _Writing:
             return self._told_arrow(value)
         if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS and not self._exact:
             return value.item()
-        raise TypeError(f"{type(value).__name__} is not what records are made of")
+        raise TypeError(f"a record cannot contain a value of type {type(value).__name__}")
 
     def block(self, data: bytes | memoryview) -> tuple[int, int]:
-        """The place and the length of a block."""
+        """The position and the length of a block."""
         place, length = self._length, len(data)
         self.blocks.append(data)
         padding = -length % _ALIGNMENT
@@ -126,7 +126,7 @@ class _Writing:
 
     def told_numbers(self, array: np.ndarray) -> list[Any]:
         if array.dtype.kind not in _NUMBERS:
-            raise TypeError(f"an array of {array.dtype} is not what records are made of")
+            raise TypeError(f"a record cannot contain an array of {array.dtype}")
         whole = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
         place = self.block(whole.reshape(-1).view(np.uint8).data)
         return ["n", whole.dtype.str, list(array.shape), *place]
@@ -200,7 +200,7 @@ class _Reading:
     def numbers(self, dtype: str, shape: list[int], place: int, length: int) -> np.ndarray:
         kind = np.dtype(dtype)
         if kind.kind not in _NUMBERS:
-            raise ValueError(f"arrays of {dtype} are not read")
+            raise ValueError(f"arrays of {dtype} are not supported")
         found = np.frombuffer(self.block(place, length), kind).reshape(shape)
         return found.astype(kind.newbyteorder("="))  # a copy: others may write to it
 
@@ -208,7 +208,7 @@ class _Reading:
         return self._arrow[block][column]
 
     def _columns(self, place: int, length: int) -> list[pa.Array]:
-        """Of a copy, so that a column that stays does not hold on to the whole record."""
+        """A copy, so that a retained column does not keep the whole record in memory."""
         with pa.ipc.open_stream(pa.py_buffer(bytes(self.block(place, length)))) as stream:
             columns: list[pa.Array] = stream.read_next_batch().columns
         return columns

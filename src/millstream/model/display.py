@@ -1,4 +1,4 @@
-"""Tables for people: as text and as HTML, values as text.
+"""Tables and values for display, as text and as HTML.
 
 >>> import pyarrow as pa
 >>> print("\\n".join(text_lines(pa.table({"item": ["vase", None], "price": [5, 12]}))))
@@ -25,7 +25,7 @@ _ENDS = {2**63 - 1, pa.scalar(LAST_TIMESTAMP).cast(pa.timestamp("us")).as_py()}
 
 
 class _Forever:
-    """The end of what never ends."""
+    """The end of an unbounded validity."""
 
     def __repr__(self) -> str:
         return "∞"
@@ -35,7 +35,7 @@ FOREVER = _Forever()
 
 
 def rows_of(table: pa.Table) -> list[list[Any]]:
-    """The rows as Python's values; a `valid_to` that never comes is FOREVER."""
+    """The rows as Python values; an unbounded `valid_to` is FOREVER."""
     columns = [_values(name, table.column(i)) for i, name in enumerate(table.column_names)]
     return [list(row) for row in zip(*columns, strict=True)] if columns else []
 
@@ -48,7 +48,7 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
 
 
 def text_of(value: Any) -> str:
-    """A value on one line; what would steer a terminal is escaped."""
+    """A value on one line; control characters are escaped."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -68,7 +68,7 @@ def _escaped(character: str) -> str:
 
 
 def text_lines(table: pa.Table) -> list[str]:
-    """The names of the columns, a rule, and a line a row; numbers stand to the right."""
+    """The names of the columns, a rule, and one line per row; numbers are right-aligned."""
     names = [text_of(name) for name in table.column_names]
     cells = [[text_of(value) for value in row] for row in rows_of(table)]
     widths = [max(map(_width, column)) for column in zip(names, *cells, strict=True)]
@@ -91,7 +91,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """The width of a text on a terminal, in columns."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)

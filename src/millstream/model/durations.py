@@ -1,4 +1,4 @@
-"""Durations as people write them: `10 MINUTES`, or a bare number of time units."""
+"""Durations as users write them: `10 MINUTES`, or a bare number of time units."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Duration:
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        # Amounts are read from decimal notation, so they have an exact decimal.
+        # Amounts are parsed from decimal notation, so they have an exact decimal.
         with localcontext(prec=100):
             exact = Decimal(self.amount.numerator) / Decimal(self.amount.denominator)
         text = format(exact, "f")
@@ -37,7 +37,7 @@ class Duration:
 
 
 def parse_duration(text: str, span: Span | None = None) -> Duration:
-    """A duration from text of its own, such as the `delay="5 seconds"` of a Python call."""
+    """A duration from a string, such as `delay="5 seconds"` in a Python call."""
     written = _WRITTEN.fullmatch(text)
     unit = None if written is None else unit_named(written["unit"])
     if written is None or (written["unit"] and unit is None):
@@ -57,7 +57,7 @@ def exact_number(text: str, span: Span | None = None) -> Fraction:
 
 
 def chronons(duration: Duration, domain: TimeDomain, what: str) -> int:
-    """The length of a duration on this time line; positive, and a whole number of chronons."""
+    """The length of a duration in this time domain: a positive whole number of chronons."""
     if duration.unit is not None and domain.microseconds is None:
         raise BindError(
             f"{what} has a unit, but the stream's BIGINT time has none",
@@ -74,14 +74,14 @@ def chronons(duration: Duration, domain: TimeDomain, what: str) -> int:
         )
     length = domain.chronons(duration.amount, duration.unit)
     if length is None:
-        raise BindError(f"{what} is no whole number of {domain.units}", duration.span)
+        raise BindError(f"{what} is not a whole number of {domain.units}", duration.span)
     if length > LONGEST:
         raise BindError(f"{what} is too long", duration.span, "write UNBOUNDED")
     return length
 
 
 def chronons_or_zero(duration: Duration, domain: TimeDomain, what: str) -> int:
-    """As `chronons`, but a duration of nothing is fine."""
+    """Like `chronons`, but the duration may be zero."""
     if duration.amount < 0:
         raise BindError(f"{what} cannot be negative", duration.span)
     return 0 if duration.amount == 0 else chronons(duration, domain, what)

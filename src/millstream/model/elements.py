@@ -1,8 +1,8 @@
 """Rows, elements and their normal form.
 
 A row is a tuple of plain values. An element is a row that is valid `weight` times in [start, end).
-Two bags of elements mean the same if every row has the same weight at every instant; their normal
-forms are then equal.
+Two multisets of elements are equivalent if every row has the same weight at every instant; their
+normal forms are then equal.
 
 >>> for element in normal_form([Element(("a",), 1, 5), Element(("a",), 3, 8)]):
 ...     print(element)
@@ -28,8 +28,8 @@ Snapshot: TypeAlias = Counter[Row]
 
 @dataclass(frozen=True)
 class Element:
-    """`number` is the arrival number of a table's row, the same where it comes and where it goes;
-    without one, the element's position in its stream is its number."""
+    """`number` is the arrival number of a table's row, the same for its insertion and its deletion.
+    Without one, the element's position in its stream is its number."""
 
     row: Row
     start: int
@@ -60,7 +60,7 @@ def normal_form(elements: Iterable[Element]) -> list[Element]:
 
 
 def elements_of(snapshots: Mapping[int, Snapshot]) -> list[Element]:
-    """The normal form of what holds from each instant until the next one, the last for ever."""
+    """The normal form of snapshots that are valid until the next instant, the last without end."""
     instants = [*sorted(snapshots), INFINITY]
     return normal_form(
         Element(row, start, end, weight)
@@ -70,10 +70,10 @@ def elements_of(snapshots: Mapping[int, Snapshot]) -> list[Element]:
 
 
 def shown(row: Row) -> Row:
-    """The one of all equal rows that is shown: without negative zeros."""
+    """The representative of all equal rows: without negative zeros."""
     return tuple(0.0 if isinstance(value, float) and value == 0 else value for value in row)
 
 
 def row_key(row: Row) -> list[object]:
-    """Rows by their columns, left to right."""
+    """The sort key of rows: their columns, from left to right."""
     return [order_key(value) for value in row]

@@ -1,8 +1,8 @@
 """Errors and warnings as values, and the one place where they become text.
 
-A `Diagnostic` says what is wrong, where, and what to do. It carries offsets, not text: whoever has
-the text of the statement attaches it with `located`, so that the parser and the binder never pass
-the text around.
+A `Diagnostic` says what is wrong, where, and what to do. It carries offsets, not text: the caller
+that has the text of the statement attaches it with `located`, so the parser and the binder never
+pass the text around.
 
 >>> print(render(Diagnostic('column "pricee" does not exist', Span(7, 13), 'did you mean "price"?'),
 ...              "SELECT pricee FROM Bid", "auction.sql"))
@@ -51,7 +51,7 @@ class Diagnostic:
 
 
 class MillstreamWarning(UserWarning):
-    """Something in a query that its author should know, such as state that grows for ever."""
+    """A warning about a query, such as state that grows without bound."""
 
 
 class RowErrorWarning(MillstreamWarning):
@@ -59,11 +59,11 @@ class RowErrorWarning(MillstreamWarning):
 
 
 class OverloadWarning(MillstreamWarning):
-    """A query falls behind its streams, or cannot shed rows though it may."""
+    """A query falls behind its streams, or is allowed to shed rows but cannot."""
 
 
 class MillstreamError(Exception):
-    """A mistake in what the user gave us; `str()` is the whole message with its place."""
+    """A mistake in the user's input; `str()` is the whole message with its position."""
 
     def __init__(self, message: str, span: Span | None = None, help: str | None = None) -> None:
         message = masked(message)
@@ -81,11 +81,11 @@ class ParseError(MillstreamError):
 
 
 class BindError(MillstreamError):
-    """The statement is well formed but means nothing: a name, a type or a rule does not fit."""
+    """The statement is well formed but invalid: a name, a type or a rule does not fit."""
 
 
 class UnknownNameError(BindError):
-    """`name` stands before a column and names no reference that can be seen."""
+    """The qualifier `name` of a column names no visible reference."""
 
     def __init__(self, name: str, span: Span | None, help: str | None) -> None:
         super().__init__(f'"{name}" is not a stream or alias in FROM', span, help)
@@ -97,7 +97,7 @@ class CatalogError(MillstreamError):
 
 
 class DataError(MillstreamError):
-    """The data handed to a stream does not fit its declaration."""
+    """The data passed to a stream does not fit its declaration."""
 
 
 class QueryError(MillstreamError):
@@ -125,7 +125,7 @@ def render(diagnostic: Diagnostic, text: str | None = None, file: str | None = N
 
 
 def warn_caller(message: str, category: type[MillstreamWarning], help: str | None = None) -> None:
-    """Warn at the line of the program that called into this package, wherever that was."""
+    """Warn at the line of the program that called into this package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -145,7 +145,7 @@ def _excerpt(span: Span, text: str, file: str) -> list[str]:
     column = start - line_start
     width = max(1, min(span.end - start, len(line) - column))
     margin = " " * len(str(number))
-    # Tabs stay tabs and wide characters count twice: carets stand below what they mean.
+    # Tabs stay tabs and wide characters count twice, so that the carets are aligned.
     indent = "".join("\t" if c == "\t" else " " * _columns(c) for c in line[:column])
     carets = "^" * max(1, sum(map(_columns, line[column : column + width])))
     return [
@@ -156,14 +156,14 @@ def _excerpt(span: Span, text: str, file: str) -> list[str]:
 
 
 def _columns(character: str) -> int:
-    """How many columns of a terminal a character takes."""
+    """The width of a character on a terminal, in columns."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def brief(value: object) -> str:
-    """A value for a message: its first characters where it is long."""
+    """A value for a message, truncated if it is long."""
     if isinstance(value, str | bytes) and len(value) > _SHOWN:
         return f"{value[:_SHOWN]!r}…"
     text = repr(value)
@@ -171,7 +171,7 @@ def brief(value: object) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """Help for a misspelt name, or nothing where no candidate is near."""
+    """Help for a misspelt name; None if no candidate is similar."""
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
     near = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.7)
     return f'did you mean "{by_folded[near[0]]}"?' if near else None
@@ -180,7 +180,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 def one_of(
     name: str, candidates: Iterable[str], what: str, plural: str | None = None
 ) -> str | None:
-    """Help for an unknown name: the nearest one, or all of them where they are few."""
+    """Help for an unknown name: the most similar one, or all if there are only a few."""
     candidates = list(candidates)
     near = did_you_mean(name, candidates)
     if near is None and 0 < len(candidates) <= 8:
@@ -190,6 +190,6 @@ def one_of(
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as a person lists them: "a", "b" and "c"."""
+    """Names as a list in a sentence: "a", "b" and "c"."""
     quoted = [f'"{name}"' for name in names]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " and " + quoted[-1]

@@ -1,4 +1,4 @@
-"""Rows for other libraries: whatever has rows gives them as Arrow, pandas and Polars know them."""
+"""Rows for other libraries: as Arrow tables, pandas frames and Polars frames."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from millstream.model.errors import QueryError
 
 
 class HasRows(ABC):
-    """Something that has rows. It can be handed to every library that reads Arrow's C stream
-    interface, such as DuckDB, Polars and pandas."""
+    """An object with rows. Every library that reads Arrow's C stream interface accepts it, such as
+    DuckDB, Polars and pandas."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
@@ -36,7 +36,7 @@ class HasRows(ABC):
 
     @property
     def _arrow_schema(self) -> pa.Schema:
-        """That of the rows; asked for by libraries before they ask for the rows."""
+        """The schema of the rows; libraries request it before the rows."""
         return self.to_arrow().schema
 
     def __arrow_c_schema__(self) -> object:

@@ -1,4 +1,4 @@
-"""Rows picked by their numbers, into memory that is there; NumPy looks at all numbers first."""
+"""Gathering of rows by index into existing memory. (NumPy would check all indices first.)"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pick(numbers: Ints, values: NDArray[Any], picked: NDArray[Any]) -> None:
 
 @njit(cache=True)
 def pick_both(numbers: Ints, values: Ints, others: Ints, picked: Ints, other_picked: Ints) -> None:
-    """Of two arrays of one length."""
+    """Gather from two arrays of the same length."""
     for i in range(len(numbers)):
         if not 0 <= numbers[i] < len(values):
             raise IndexError("there is no such row")
@@ -33,8 +33,7 @@ def pick_both(numbers: Ints, values: Ints, others: Ints, picked: Ints, other_pic
 
 @njit(cache=True)
 def pick_bits(numbers: Ints, bits: Bytes, offset: int, length: int) -> tuple[Bytes, int]:
-    """Bits in bytes, lowest first, as Arrow has them, of so many from an offset on; and how many of
-    them are set."""
+    """Gather bits of an Arrow bitmap, lowest first, from an offset; returns how many are set."""
     picked = np.zeros((len(numbers) + 7) // 8, np.uint8)
     count = 0
     for i in range(len(numbers)):

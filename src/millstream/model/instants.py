@@ -1,4 +1,4 @@
-"""Instants as they are shown to people: numbers, or moments of TIMESTAMP time."""
+"""Instants for display: numbers, or datetimes for TIMESTAMP time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def shown(instant: int, domain: TimeDomain) -> Instant:
-    """A datetime (UTC, unzoned) on TIMESTAMP time, the first or last one beyond its range; else
-    the number itself."""
+    """A naive UTC datetime for TIMESTAMP time, clamped to the range of datetime; else the number
+    itself."""
     if not pa.types.is_timestamp(domain.type):
         return instant
     try:

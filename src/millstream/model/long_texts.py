@@ -1,4 +1,4 @@
-"""Columns of text beyond what one Arrow array of STRING or BINARY holds, which is 2 GiB.
+"""Columns of text larger than 2 GiB, the limit of an Arrow array of STRING or BINARY.
 
 Such a column is *wide*: an array of `large_string` or `large_binary`. State, answers and data at
 rest may be wide; batches that reach an operator never are. `pieces` cuts a batch before its columns
@@ -42,7 +42,7 @@ def widened(array: pa.Array) -> pa.Array:
 
 
 def fitted(array: pa.Array) -> pa.Array:
-    """The array, wide only where it must be."""
+    """The array, wide only if necessary."""
     wide, long = is_wide(array.type), size_of(array) > MOST_BYTES
     if wide == long:
         return array
@@ -66,7 +66,7 @@ def narrowed(array: pa.Array) -> pa.Array:
 
 
 def offsets_of(array: pa.Array) -> NDArray[Any]:
-    """Where the texts of an array begin in its data, and where the last one ends."""
+    """The offsets of the texts of an array in its data, and the end of the last one."""
     dtype = np.dtype(np.int64 if is_wide(array.type) else np.int32)
     buffer = array.buffers()[1]
     if buffer is None or not buffer.size:
@@ -83,14 +83,14 @@ def size_of(array: pa.Array) -> int:
 
 
 def joined_texts(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Arrays of text one after the other; wide where it must be."""
+    """Arrays of text concatenated; wide only if necessary."""
     if any(is_wide(array.type) for array in arrays) or sum(map(size_of, arrays)) > MOST_BYTES:
         arrays = [widened(array) for array in arrays]
     return fitted(pa.concat_arrays(arrays))
 
 
 def taken_texts(array: pa.Array, index: pa.Array) -> pa.Array:
-    """Some of the texts of an array; wide where it must be."""
+    """Some of the texts of an array; wide only if necessary."""
     try:
         found = array.take(index)
     except pa.ArrowInvalid:
@@ -110,8 +110,8 @@ def ordinary(array: pa.Array) -> pa.Array | pa.ChunkedArray:
 
 
 def cuts(sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of these sizes that have at most MOST_BYTES each; a row that has more stands
-    alone. At least one range."""
+    """Ranges of rows of these sizes with at most MOST_BYTES each; a larger row is a range of its
+    own. At least one range."""
     ends = np.cumsum(sizes, dtype=np.int64)
     first = 0
     while True:

@@ -1,8 +1,8 @@
-"""Secrets: values that queries and connectors use and that nothing shows.
+"""Secrets: values that queries and connectors use and that are never shown.
 
-`ms.secret("…")` marks a parameter. Options of connectors that are named like a secret (`password`,
-`token`, …), and the password in a URL or a connection string, are secrets without a mark. Plans,
-SHOW, `explain` and `repr` print `***` instead, and so do messages, whoever raised them.
+`ms.secret("…")` marks a parameter. Connector options with names of secrets (`password`, `token`, …)
+and passwords in URLs and connection strings are always secrets. Plans, SHOW, `explain`, `repr` and
+all messages print `***` instead.
 
 >>> secret("hunter2")
 secret('***')
@@ -27,13 +27,13 @@ _IN_TEXT = re.compile(
     re.IGNORECASE,
 )
 
-# What messages must not show. Very short values are not looked for: they are part of other words.
+# What messages must not show. Very short values are not searched for: they occur in other words.
 _known: set[str] = set()
 _SHORTEST = 4
 
 
 class Secret(str):
-    """A text that works like any other, and is not printed."""
+    """A string that works like any other but is not printed."""
 
     __slots__ = ()
 
@@ -51,18 +51,18 @@ class Secret(str):
 def secret(value: str) -> Secret:
     """Mark the value of a parameter: `session.sql(text, password=ms.secret("…"))`."""
     if not isinstance(value, str):
-        raise TypeError(f"a secret is a text, not {type(value).__name__}")
+        raise TypeError(f"a secret is a string, not {type(value).__name__}")
     return Secret(value)
 
 
 def note(value: str) -> None:
-    """Never show this text in a message."""
+    """Register a string that messages must not show."""
     if len(value) >= _SHORTEST:
         _known.add(value)
 
 
 def note_options(options: Iterable[tuple[str, object]]) -> None:
-    """Note what is secret among the options of a connector, by name and value."""
+    """Register the secrets among the options of a connector, by name and value."""
     for name, value in options:
         if not isinstance(value, str):
             continue
@@ -77,12 +77,12 @@ def is_secret_name(name: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """The text without the passwords in it."""
+    """The text with its passwords masked."""
     return _IN_TEXT.sub(lambda match: (match["url"] or match["key"]) + MASK, text)
 
 
 def masked(text: str) -> str:
-    """The text without any secret that is known."""
+    """The text with all registered secrets masked."""
     for value in sorted(_known, key=len, reverse=True) if _known else ():
         text = text.replace(value, MASK)
     return text

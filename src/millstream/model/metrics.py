@@ -1,4 +1,4 @@
-"""What a running query tells of itself: how far it has come, and what each operator does."""
+"""The metrics of a running query: its progress and the work of each operator."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from millstream.model.instants import Instant
 
 @dataclass(frozen=True)
 class OperatorMetrics:
-    """`rate` is rows in for each second since the query began; `selectivity` is rows out for each
-    row in; `seconds` is the time that the operator itself took."""
+    """`rate` is input rows per second since the start; `selectivity` is output rows per input row;
+    `seconds` is the processing time of the operator itself."""
 
     name: str
     rows_in: int
@@ -26,9 +26,9 @@ class OperatorMetrics:
 
 @dataclass(frozen=True)
 class SourceMetrics:
-    """`rows` are all that came, the late ones and those that could not be read among them; `queued`
-    have come and are not taken yet; `held` wait for the frontier, to go on in order. `trouble` says
-    why a table cannot be read at present, while what was read last still holds."""
+    """`rows` counts all rows that arrived, including late and unreadable ones; `queued` those that
+    wait to be taken; `held` those that wait for the frontier, to be processed in order. `trouble`
+    says why a table cannot be read at present; its last rows stay in use."""
 
     stream: str
     rows: int
@@ -54,7 +54,7 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a query has come; `seconds` is the time it was at work, without that of the sink."""
+    """The progress of a query; `seconds` is its processing time, excluding the sink."""
 
     state: str
     batches: int

@@ -1,5 +1,4 @@
-"""The few words that say how a query runs and how far it is, as enumerations that equal their
-text."""
+"""How a query runs and its state, as enumerations that equal their text."""
 
 from __future__ import annotations
 
@@ -7,12 +6,12 @@ from enum import StrEnum
 
 
 class Emit(StrEnum):
-    """In which form a query gives its answer."""
+    """The form in which a query emits its answer."""
 
     FINAL = "FINAL"  # rows with valid_from and valid_to, once they are final
-    CHANGES = "CHANGES"  # rows that come and go, with the instant
-    EVERY = "EVERY"  # the whole answer, so often
-    ELEMENTS = "ELEMENTS"  # as the last operator gives it; never written in a statement
+    CHANGES = "CHANGES"  # inserted and deleted rows, with the instant
+    EVERY = "EVERY"  # the whole answer, periodically
+    ELEMENTS = "ELEMENTS"  # as the last operator emits it; never written in a statement
 
 
 class EngineName(StrEnum):

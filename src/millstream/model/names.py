@@ -1,4 +1,4 @@
-"""Names as they are written, and how they match what is declared."""
+"""Names as written, and how they match declarations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from millstream.model.errors import BindError, Span
 
-# The words that SQL or a dialect of it knows as more than a name.
+# The keywords of SQL and its dialects.
 KEYWORDS = frozenset(
     """
 ALL ALTER ANALYZE AND ANTI ANY APPLY ARRAY AS ASC ASOF AUTOINCREMENT AUTO_INCREMENT BEGIN BETWEEN
@@ -37,7 +37,7 @@ WHERE WINDOW WITH XOR
 
 @dataclass(frozen=True)
 class Name:
-    """A name as it was written: unquoted names are compared without regard to case."""
+    """A name as written; unquoted names are compared ignoring case."""
 
     text: str
     quoted: bool = False
@@ -52,7 +52,7 @@ class Name:
 
 @dataclass(frozen=True)
 class QualifiedName(Name):
-    """A name with the name of its stream before it."""
+    """A name with an optional qualifier, the name of its stream."""
 
     table: Name = Name("")
 
@@ -65,11 +65,11 @@ def quote(text: str) -> str:
 
 
 def check_name(name: Name) -> None:
-    """Refuse what cannot be the name of a column: `$` marks hidden ones, and plan text has one
-    line a node."""
+    """Refuse a name that a column cannot have: `$` marks hidden columns, and plan text has one line
+    per node."""
     if not name.text:
         raise BindError("a column needs a name", name.span)
     if name.text.startswith("$"):
         raise BindError('the name of a column cannot begin with "$"', name.span)
     if "\n" in name.text or "\r" in name.text:
-        raise BindError("a name cannot have a line break", name.span)
+        raise BindError("a name cannot contain a line break", name.span)

@@ -20,9 +20,9 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class Records:
-    """Typed columns, and from when to when each row is valid; without a weight, each row is there
-    once. `number` is the arrival number of each row of a table: a row that goes has the number of
-    the row that came. The rows of a stream have none; their position is their number."""
+    """Typed columns and the validity of each row; without weights, each row counts once. `number`
+    is the arrival number of each row of a table: a deleted row has the number of the inserted row.
+    Rows of a stream have none; their position is their number."""
 
     columns: list[pa.Array]
     start: Ints
@@ -46,7 +46,7 @@ class Records:
         return Records(columns, self.start[first:stop], self.end[first:stop], weight, number)
 
     def part(self, first: int, stop: int) -> Records:
-        """As `slice`, with fewer rows where their texts are too long for one array each."""
+        """Like `slice`, but with fewer rows if their strings are too long for one array."""
         texts = [column for column in self.columns if is_wide(column.type)]
         if not texts or first >= stop:
             return self.slice(first, stop)
@@ -57,8 +57,8 @@ class Records:
         return part
 
     def parts(self, rows: int, size: int) -> Iterator[Records]:
-        """The same rows in parts of at most so many rows and bytes; a row that has more bytes
-        stands alone. At least one part."""
+        """The same rows in parts of limited rows and bytes; a row with more bytes is a part of its
+        own. At least one part."""
         first = 0
         while True:
             part = self.part(first, min(first + rows, len(self)))
@@ -74,11 +74,11 @@ class Records:
         return 16 * len(self) + sum(int(column.nbytes) for column in self.columns)
 
     def until(self, instant: int) -> Records:
-        """Of records in order of time, those that start by an instant."""
+        """Of records in time order, those that start at or before an instant."""
         return self.slice(0, int(np.searchsorted(self.start, instant, "right")))
 
     def in_order(self) -> Records:
-        """By time, rows of one instant as they stand."""
+        """Sorted by time; rows of one instant keep their order."""
         if len(self) < 2 or (self.start[1:] >= self.start[:-1]).all():
             return self
         return self.take(np.argsort(self.start, kind="stable"))
@@ -111,7 +111,7 @@ class Records:
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that cannot be taken in: its number, counted from 1, and why."""
+    """A rejected row: its number, counted from 1, and the reason."""
 
     number: int
     message: str
@@ -120,7 +120,7 @@ class BadRow:
 
 @dataclass(frozen=True)
 class Checked:
-    """Typed rows, and those that could not be taken in, by their number among both."""
+    """Typed rows, and the rejected ones, by their number among both."""
 
     records: Records
     bad: Sequence[BadRow] = ()

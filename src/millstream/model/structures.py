@@ -36,12 +36,12 @@ _PLAIN = (bool, int, str)
 
 
 class StructureError(ValueError):
-    """A document that this version cannot read; the text says why, and begins with "it"."""
+    """A document that this version cannot read; the message is the reason, and begins with "it"."""
 
 
 class Structures:
-    """The classes of documents: nodes, which have the class `node` as their base, and the members
-    of unions, each by its kind. Classes that stand alone in an annotation need no kind."""
+    """The classes of documents by kind: nodes, which derive from the class `node`, and members of
+    unions. A class that is an annotation by itself needs no kind."""
 
     def __init__(
         self, node: type, nodes: Mapping[str, type], members: Mapping[str, type] | None = None
@@ -55,15 +55,15 @@ class Structures:
         self._fields: dict[type, list[tuple[Field[Any], _Form]]] = {}
 
     def to_data(self, value: object, annotation: Any) -> dict[str, Any]:
-        """The document of a value that is annotated so."""
+        """The document of a value with this annotation."""
         writing = _Writing()
         told = self.form(annotation).write(value, writing)
         return {"version": VERSION, "nodes": writing.nodes, "value": told}
 
     def from_data(self, data: Any, annotation: Any) -> Any:
-        """The value of a document; StructureError where that cannot be told."""
+        """The value of a document; StructureError if it cannot be read."""
         if not isinstance(data, dict) or {*data} != {"version", "nodes", "value"}:
-            raise StructureError("it is no plan")
+            raise StructureError("it is not a plan")
         if data["version"] != VERSION:
             raise StructureError(
                 f"its plans have format {data['version']}, this version reads format {VERSION}"
@@ -114,7 +114,7 @@ class Structures:
 
         def read(data: Any, reading: _Reading) -> object:
             if len(_list(data)) != len(forms):
-                raise StructureError(f"it has {len(data)} values in place of {len(forms)}")
+                raise StructureError(f"it has {len(data)} values instead of {len(forms)}")
             return tuple(form.read(item, reading) for form, item in zip(forms, data, strict=True))
 
         return _Form(
@@ -140,7 +140,7 @@ class Structures:
         return _Form(write, lambda data, reading: self._read_kind(allowed, data, reading))
 
     def _refer(self, node: object, writing: _Writing) -> int:
-        """The number of a node, which is written when it is first met."""
+        """The number of a node; the node is written at its first occurrence."""
         known = writing.numbers.get(id(node))
         if known is None:
             kind = self.kind(type(node))
@@ -165,7 +165,7 @@ class Structures:
     def read_fields(self, made: type, data: Any, reading: _Reading) -> object:
         own = self.fields_of(made)
         if not isinstance(data, dict):
-            raise StructureError("it has a value in place of a part")
+            raise StructureError("it has a value instead of a part")
         unknown = {*data} - {known.name for known, _ in own}
         if unknown:
             raise StructureError(f'it has the unknown property "{min(unknown)}"')
@@ -177,7 +177,7 @@ class Structures:
                 raise StructureError(f'it lacks the property "{known.name}"')
         try:
             return made(**values)
-        except AssertionError:  # what a class requires of its fields
+        except AssertionError:  # a class may check its fields
             raise StructureError("it has properties that do not go together") from None
 
     def fields_of(self, made: type) -> list[tuple[Field[Any], _Form]]:
@@ -214,13 +214,13 @@ def _checked(expected: type, value: object, _: _Writing) -> object:
 
 def _read_plain(expected: type, data: Any, _: _Reading) -> object:
     if type(data) is not expected:
-        raise StructureError(f"it has {data!r} in place of a value of type {expected.__name__}")
+        raise StructureError(f"it has {data!r} instead of a value of type {expected.__name__}")
     return data
 
 
 def _list(data: Any) -> list[Any]:
     if not isinstance(data, list):
-        raise StructureError("it has a value in place of a list")
+        raise StructureError("it has a value instead of a list")
     return data
 
 
@@ -259,7 +259,7 @@ _SIMPLE_NAMES = {type: name for name, type in _SIMPLE.items()}
 
 
 def type_data(type: pa.DataType) -> Any:
-    """A type as data: a name, or an object that says what it is made of.
+    """A type as data: a name, or an object for a parametric type.
 
     >>> type_data(pa.list_(types.decimal_type(10, 2)))
     {'array': {'decimal': [10, 2]}}

@@ -1,4 +1,4 @@
-"""Time: an int64 count of chronons, and what a duration means on a stream's time line."""
+"""Time: an int64 count of chronons, and durations in the time domain of a stream."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pyarrow as pa
 
 INFINITY = 2**63 - 1
 
-# Instants and durations that data and statements may name: so far from the ends of int64 that sums
-# of a few of them stay within it.
+# The limit of instants and durations in data and statements. Sums of a few of them stay within
+# int64.
 FARTHEST = 2**62
 LONGEST = 2**60
 
-ALWAYS = -FARTHEST - 1  # the start of what has been valid since ever: before all that comes
+ALWAYS = -FARTHEST - 1  # the start of rows that have always been valid: before all others
 
 MICROSECONDS = {
     "MICROSECOND": 1,
@@ -29,7 +29,7 @@ MICROSECONDS = {
 
 
 def unit_named(word: str) -> str | None:
-    """The unit a word stands for: `minutes` and `MINUTE` are MINUTE; None if it is no unit."""
+    """The unit that a word names: `minutes` and `MINUTE` are MINUTE; None if it is not a unit."""
     singular = word.upper().removesuffix("S")
     return singular if singular in MICROSECONDS else None
 
@@ -41,7 +41,7 @@ def plus(instant: int, distance: int) -> int:
 
 @dataclass(frozen=True)
 class TimeDomain:
-    """The time line of a stream: its type, and how many microseconds one chronon lasts.
+    """The time domain of a stream: its type, and the length of a chronon in microseconds.
 
     `microseconds` is None for raw units, where only bare numbers are durations.
     """
@@ -58,14 +58,14 @@ class TimeDomain:
 
     @property
     def units(self) -> str:
-        """What chronons are called."""
+        """The name of the unit of a chronon."""
         if self.microseconds is None:
             return "time units"
         unit = next(unit for unit, size in MICROSECONDS.items() if size == self.microseconds)
         return f"{unit.lower()}s"
 
     def chronons(self, amount: Fraction, unit: str | None) -> int | None:
-        """How many chronons `amount unit` lasts; None if that is no whole number of them.
+        """The length of `amount unit` in chronons; None if that is not a whole number.
 
         A bare number counts chronons. A unit on raw time must be refused by the caller.
         """
@@ -75,7 +75,7 @@ class TimeDomain:
         return int(amount) if amount.denominator == 1 else None
 
     def format(self, chronons: int) -> str:
-        """A duration as one writes it: the largest unit that divides it."""
+        """A duration as text, in the largest unit that divides it."""
         if self.microseconds is None:
             return str(chronons)
         total = chronons * self.microseconds
@@ -89,14 +89,14 @@ class TimeDomain:
 TIMESTAMP_TIME = TimeDomain(pa.timestamp("us"), 1)
 RAW_TIME = TimeDomain(pa.int64(), None)
 
-# The time line of a table that names no times: it is that of whatever it is joined with.
+# The time domain of a table without times: it takes that of the streams it is joined with.
 ANY_TIME = TimeDomain(pa.null(), None)
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def microseconds_of(moment: datetime.datetime) -> int:
-    """Microseconds since the epoch; a moment without a zone counts as UTC."""
+    """Microseconds since the epoch; a datetime without a zone counts as UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)

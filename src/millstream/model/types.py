@@ -1,6 +1,6 @@
 """SQL types: a column's type is a pyarrow `DataType`, one of the few named here.
 
-Input data of any other Arrow type is brought to one of them (`from_arrow`). The rules between
+Input data of any other Arrow type is converted to one of them (`from_arrow`). The rules between
 types are those of Spark's ANSI mode.
 """
 
@@ -25,12 +25,12 @@ TIMESTAMP = pa.timestamp("us")
 INTERVAL = pa.duration("us")
 
 MAX_PRECISION = 38
-MIN_FRACTION = 6  # digits kept after the point when a decimal result would not fit
+MIN_FRACTION = 6  # the minimum scale when a decimal result would not fit
 
 MICROS_PER_SECOND = 1_000_000
 MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
 
-# The timestamps and dates that there are, and that all systems can show: of the years 1 to 9999.
+# The range of timestamps and dates, which all systems can show: the years 1 to 9999.
 FIRST_TIMESTAMP, LAST_TIMESTAMP = -62_135_596_800_000_000, 253_402_300_799_999_999
 FIRST_DATE, LAST_DATE = FIRST_TIMESTAMP // MICROS_PER_DAY, LAST_TIMESTAMP // MICROS_PER_DAY
 
@@ -114,7 +114,7 @@ _NAMES = {
 
 
 def sql_name(type: pa.DataType) -> str:
-    """How the type is written in SQL; `sql.type_syntax` reads it back.
+    """The type in SQL; `sql.type_syntax` parses it.
 
     >>> sql_name(pa.list_(decimal_type(10, 2)))
     'ARRAY<DECIMAL(10, 2)>'
@@ -129,7 +129,7 @@ def sql_name(type: pa.DataType) -> str:
 
 
 def _field_name(name: str) -> str:
-    """Quoted, unless it is a word that can mean nothing but a name."""
+    """Quoted, unless it can only be a name."""
     bare = name.isascii() and name.isidentifier() and name.upper() not in KEYWORDS
     return name if bare else quote(name)
 
@@ -155,7 +155,7 @@ _FROM_ARROW: list[tuple[Callable[[pa.DataType], bool], pa.DataType]] = [
     (pa.types.is_duration, INTERVAL),
 ]
 
-# Views came to pyarrow after the oldest version we work with.
+# The oldest supported version of pyarrow does not have views.
 for _is_view, _type in (("is_string_view", STRING), ("is_binary_view", BINARY)):
     if hasattr(pa.types, _is_view):
         _FROM_ARROW.append((getattr(pa.types, _is_view), _type))
@@ -164,7 +164,7 @@ _LISTS = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_
 
 
 def from_arrow(type: pa.DataType) -> pa.DataType:
-    """Our type for data of any Arrow type; raises ValueError where there is none."""
+    """Our type for data of any Arrow type; raises ValueError if there is none."""
     if pa.types.is_dictionary(type):
         return from_arrow(type.value_type)
     if pa.types.is_decimal(type) and type.precision <= MAX_PRECISION and type.scale >= 0:
@@ -189,7 +189,7 @@ def is_any_list(type: pa.DataType) -> bool:
 def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """The type two operands are both cast to: Spark's ANSI least common type, or None.
 
-    Used by comparisons, CASE, COALESCE, IN, arrays and set operations. A string gives way to
+    Used by comparisons, CASE, COALESCE, IN, arrays and set operations. A string takes the type of
     the other side, so that a column is never compared as text by accident.
     """
     if a == b or b == NULL:
@@ -220,14 +220,14 @@ def _common_with_string(other: pa.DataType) -> pa.DataType | None:
 
 def _common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if is_floating(a) or is_floating(b):
-        return DOUBLE  # REAL with REAL was settled before
+        return DOUBLE  # REAL with REAL was handled before
     if is_integral(a) and is_integral(b):
         return BIGINT
     return wider_decimal(as_decimal(a), as_decimal(b))
 
 
 def wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType:
-    """The decimal type that holds the values of both, giving up fraction digits beyond 38."""
+    """The decimal type that holds the values of both, without fraction digits beyond 38."""
     scale = max(a.scale, b.scale)
     precision = max(a.precision - a.scale, b.precision - b.scale) + scale
     if precision <= MAX_PRECISION:

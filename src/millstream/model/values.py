@@ -1,6 +1,6 @@
-"""The plain values of each type, their order, and their way to and from Arrow.
+"""The plain values of each type, their order, and their conversion to and from Arrow.
 
-Plain values are what expressions are evaluated on, and what rows are made of:
+Rows consist of plain values, and expressions are evaluated on them:
 
     BOOLEAN bool        DECIMAL decimal.Decimal with exactly the scale of the type
     INT, BIGINT int     STRING str                  BINARY bytes
@@ -53,7 +53,7 @@ def canonical(value: object) -> object:
 
 
 def round_real(value: float) -> float:
-    """The float32 nearest to a float; beyond its range an infinity."""
+    """The float32 nearest to a float; an infinity beyond its range."""
     try:
         rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -79,7 +79,7 @@ def order_key(value: object) -> Any:
 def to_plain(array: pa.Array | pa.ChunkedArray, type: pa.DataType) -> list[Any]:
     """The values of Arrow data as plain values of one of our types.
 
-    Raises ValueError where a value does not fit, such as a timestamp of nanoseconds.
+    Raises ValueError if a value does not fit, such as a timestamp of nanoseconds.
     """
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in to_plain(chunk, type)]
@@ -94,7 +94,7 @@ def to_plain(array: pa.Array | pa.ChunkedArray, type: pa.DataType) -> list[Any]:
 
 
 def to_type(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """Arrow data as an array of one of our types; ValueError where a value does not fit."""
+    """Arrow data as an array of one of our types; ValueError if a value does not fit."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if array.type == type:
@@ -104,7 +104,7 @@ def to_type(array: pa.Array, type: pa.DataType) -> pa.Array:
             array = array.cast(pa.list_(array.type.value_type))
         elements = to_type(array.values, type.value_type)
         offsets = array.offsets
-        if array.null_count:  # a NULL is told by its offset
+        if array.null_count:  # the offset identifies a NULL
             offsets = pc.if_else(pa.array([*array.is_valid().to_pylist(), True]), offsets, None)
         return pa.ListArray.from_arrays(offsets, elements, type=type)
     if is_struct(type) and is_struct(array.type):
@@ -128,14 +128,14 @@ def _is_text(type: pa.DataType) -> bool:
     return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
 
 
-# Arrow reads texts as decimals without looking at their exponents and at overflow: it crashes on
-# "1e-999999999", and "2147483648" becomes some DECIMAL(38, 38).
+# Arrow parses strings as decimals without checking exponents and overflow: it crashes on
+# "1e-999999999", and "2147483648" becomes an arbitrary DECIMAL(38, 38).
 _DECIMAL = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,6})?$"
-_LEAST_EXPONENT = -76  # that Arrow has a power of ten for
+_LEAST_EXPONENT = -76  # the largest for which Arrow has a power of ten
 
 
 def _exact_decimals(texts: pa.Array, type: pa.DataType) -> pa.Array:
-    """ValueError where a text is not a number of the type, or has too many digits."""
+    """Raises ValueError if a string is not a number of the type, or has too many digits."""
     scale = type.scale
     plain = rf"^[-+]?[0-9]{{1,{type.precision - scale}}}(\.[0-9]{{1,{scale}}})?$"
     if type.precision > scale > 0 and pc.all(pc.match_substring_regex(texts, plain)).as_py():
@@ -162,7 +162,7 @@ def _fits(value: Decimal | None, type: pa.DataType) -> bool:
 
 
 def check_decimals(value: object) -> None:
-    """ValueError for a decimal so small that Arrow crashes on it, also within other values."""
+    """Raises ValueError for a decimal so small that Arrow crashes on it, also in nested values."""
     if isinstance(value, Decimal):
         exponent = value.as_tuple().exponent
         if isinstance(exponent, int) and exponent < _LEAST_EXPONENT:
@@ -187,7 +187,7 @@ def _cast_array(array: pa.Array, type: pa.DataType) -> pa.Array:
 def _lists_to_plain(array: pa.Array, type: pa.DataType) -> list[Any]:
     if not is_array(array.type):
         array = array.cast(pa.list_(array.type.value_type))
-    elements = to_plain(array.flatten(), type.value_type)  # leaves out what null lists cover
+    elements = to_plain(array.flatten(), type.value_type)  # excludes the values of null lists
     result: list[Any] = []
     start = 0
     for length in pc.list_value_length(array).to_pylist():
@@ -208,8 +208,8 @@ def _validity(array: pa.Array) -> list[bool]:
 
 
 def out_of_years(array: pa.Array) -> list[int]:
-    """The numbers of the values that are, or have within, a date or timestamp that is not in the
-    years 1 to 9999."""
+    """The positions of values that are or contain a date or timestamp outside the years 1 to
+    9999."""
     if is_array(array.type):
         owner = pc.list_parent_indices(array)
         return sorted({owner[place].as_py() for place in out_of_years(array.flatten())})
