@@ -39,7 +39,7 @@ def test_a_line_for_each_operator(query: ms.Query) -> None:
     places = {line.index("%") for line in lines[1:]}
     assert len(places) == 1, "columns stand below each other"
     assert assumed == (
-        "assumed, since nobody said: A WITH (distinct(v) = 100); B WITH (distinct(v) = 100)"
+        "assumed by default: A WITH (distinct(v) = 100); B WITH (distinct(v) = 100)"
     )
 
 

@@ -1,1 +1,1 @@
-"""Which plan runs: rules, join orders, alternatives by cost, and the choice of operators."""
+"""The choice of plan: rules, join orders, alternatives by cost, and physical operators."""

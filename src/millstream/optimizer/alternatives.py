@@ -1,7 +1,7 @@
-"""Plans that are equal to a plan, of which none is the best for all streams.
+"""Equivalent plans, of which none is the best for all streams.
 
-Each rule is a function of a node that gives other plans with the same answer, errors and columns.
-Who knows the cost of plans chooses among them; what is chosen goes through `optimize` again.
+Each rule is a function of a node that returns other plans with the same answer, errors and columns.
+The cost model chooses among them, and the chosen plan goes through `optimize` again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ALTERNATIVES: tuple[AlternativeRule, ...] = (
 def alternatives(
     plan: Plan, rules: tuple[AlternativeRule, ...] = ALTERNATIVES
 ) -> Iterator[tuple[str, Plan]]:
-    """The plans that differ from this one by one step, each once, with the rule that gave it."""
+    """The plans that are one step away from this one, without duplicates, each with its rule."""
     nodes = Nodes()
     plan = nodes.plan(plan)
     seen = {id(plan)}
@@ -61,7 +61,7 @@ def alternatives(
 
 
 def _replaced(plan: Plan, old: Plan, new: Plan) -> Plan:
-    """The plan with `new` wherever `old` stands."""
+    """The plan with `new` in place of `old`."""
     if plan is old:
         return new
     return rewritten(plan, lambda node: new if node is old else node)

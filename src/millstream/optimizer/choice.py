@@ -1,7 +1,7 @@
-"""The physical plan of a logical one: which operator, which state, which form.
+"""From a logical to a physical plan: the operators, their state and the form of their output.
 
-Bottom up: each input's update pattern decides what the operators above it keep (DESIGN: patterns
-choose the state). Equal parts of a plan are one part with several consumers.
+The choice is bottom up: the update pattern of an input determines the state of the operators above
+it. Equal parts of a plan become one part with several consumers.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from millstream.physical.operators.union import Union
 
 
 class Approach(Enum):
-    """What flows between operators; the papers compare the last two."""
+    """The form of elements between operators; the papers compare the last two."""
 
     HYBRID = "hybrid"  # intervals where ends are known, signed elements where they are not
-    INTERVALS = "intervals"  # K's time intervals: whoever does not know an end waits for it
+    INTERVALS = "intervals"  # K's time intervals: an operator waits until the end is known
     SIGNED = "signed"  # N's negative tuples: every end is an element of its own
 
 
 @dataclass(frozen=True)
 class Choices:
-    """`disordered` names the streams whose rows do not come in order of time. `areas` says how
-    joins keep their inputs, where something else is wanted than what fits their patterns (the
-    papers compare nested loops, hash tables and calendars of several sizes). `small` names the
-    tables that have few rows. `coalesced`: DISTINCT gives a row when it comes and takes it back
-    when it goes, instead of a piece of it for each equal row."""
+    """`disordered` names the streams whose rows arrive out of time order. `areas` overrides the
+    sweep areas of joins, which otherwise follow from the patterns (the papers compare nested loops,
+    hash tables and calendars of several sizes). `small` names the tables with few rows.
+    `coalesced`: DISTINCT emits a row when it becomes valid and retracts it when it expires, instead
+    of one piece per equal row."""
 
     disordered: frozenset[str] = frozenset()
     approach: Approach = Approach.HYBRID
@@ -66,8 +66,8 @@ class Choices:
 
 
 def choose(plan: Plan, emit: Emit = Emit.FINAL, choices: Choices | None = None) -> PhysicalPlan:
-    """The plan of a query that emits its answer FINAL, as CHANGES, or as a whole EVERY so often;
-    or, for internal use, as the ELEMENTS that its last operator gives."""
+    """The plan of a query that emits its answer FINAL, as CHANGES, or as a whole EVERY period; or,
+    for internal use, as the ELEMENTS of its last operator."""
     plan = Nodes().plan(plan)
     begins = frozenset(source.stream for source in logical.beginners(plan))
     chosen = _Chooser(choices or Choices(), begins).node(plan)
@@ -79,8 +79,8 @@ def choose(plan: Plan, emit: Emit = Emit.FINAL, choices: Choices | None = None) 
 
 
 def settled(plan: PhysicalPlan, final: bool = False) -> PhysicalPlan:
-    """The plan with elements that are never retracted: settled by the operator itself where it
-    can, below maps and filters, which do not mind."""
+    """The plan with elements that are never retracted, settled by the operator itself if possible.
+    Maps and filters can be above it."""
     if plan.pattern is not Pattern.STRICT:
         return plan
     match plan:
@@ -102,7 +102,7 @@ _FUNCTIONS: Mapping[type[Plan], PointwiseFunction] = {
 class _Chooser:
     def __init__(self, choices: Choices, begins: frozenset[str]) -> None:
         self._choices = choices
-        self._begins = begins  # the streams whose first row may be where time begins
+        self._begins = begins  # the streams whose first row may determine when time begins
         self._chosen: dict[int, PhysicalPlan] = {}
 
     def node(self, plan: Plan) -> PhysicalPlan:
@@ -111,7 +111,7 @@ class _Chooser:
         return self._chosen[id(plan)]
 
     def _formed(self, plan: Plan, chosen: PhysicalPlan) -> PhysicalPlan:
-        """The operator's output in the form that the approach asks for."""
+        """The operator's output in the form of the approach."""
         match self._choices.approach:
             case Approach.INTERVALS:
                 return settled(chosen)
@@ -180,7 +180,7 @@ class _Chooser:
         return Split(chosen, plan.granule)
 
     def _set_operation(self, plan: logical.SetOperation) -> PhysicalPlan:
-        """EXCEPT and INTERSECT without ALL count a row once: that needs no DISTINCT of its own."""
+        """EXCEPT and INTERSECT without ALL count a row once, so they need no separate DISTINCT."""
         once = tuple(isinstance(side, logical.Distinct) for side in plan.inputs)
         left, right = (
             self.node(side.input if isinstance(side, logical.Distinct) else side)
@@ -189,9 +189,9 @@ class _Chooser:
         return Pointwise((left, right), _FUNCTIONS[type(plan)], plan.schema, once=once)
 
     def _aggregate(self, plan: logical.Aggregate) -> PhysicalPlan:
-        """Aggregates over the last rows, or over those of each group, take them as they come: the
-        rows of a window that are nothing but aggregated need not be elements. Rows that cannot be
-        evaluated are in a window all the same, so there the window stays."""
+        """Aggregates over a count window, or over that of each group, take the arriving rows
+        directly: if the rows of the window are only aggregated, they need not be elements. Rows
+        that cannot be evaluated still count in the window, so then the window stays."""
         chosen = self.node(plan.input)
         window = _unselected(chosen)
         own = [named.expression for named in plan.aggregates]
@@ -215,8 +215,9 @@ class _Chooser:
         return Distinct(chosen)
 
     def _lookup(self, plan: logical.Join) -> PhysicalPlan | None:
-        """A join of rows that live one instant with what may be retracted, or with a relation, as
-        lookups at that instant. Where all ends are elements, so are those of what is found."""
+        """A join of rows that are valid for one instant with a relation or an input that may be
+        retracted, as lookups at that instant. If all ends are elements, so are those of the
+        result."""
         if plan.kind in (JoinKind.RIGHT, JoinKind.FULL):
             return None
         left, right = self.node(plan.left), self.node(plan.right)
@@ -263,7 +264,7 @@ def _is_threshold(plan: logical.Join) -> bool:
 
 
 def _turned(plan: logical.Join) -> logical.Join | None:
-    """The join with its inputs in the other order, where that is one too."""
+    """The join with its inputs swapped, if there is such a join."""
     kind = {JoinKind.INNER: JoinKind.INNER, JoinKind.RIGHT: JoinKind.LEFT}.get(plan.kind)
     return None if kind is None else logical.Join(plan.right, plan.left, kind, plan.condition)
 
@@ -273,14 +274,14 @@ def _columns(schema: Schema) -> tuple[Named, ...]:
 
 
 def _is_relation(plan: Plan) -> bool:
-    """Whether it reads tables and nothing else."""
+    """Whether it reads only tables."""
     return all(node.relation for node in plan.walk() if isinstance(node, logical.Source))
 
 
 def _comes_by_instants(plan: Plan, chosen: PhysicalPlan) -> bool:
-    """Whether rows come as an element for each instant in which they hold: where they are settled,
-    instants that follow each other are one element, and RSTREAM is its input as it is. What came
-    or went is told by instants, whatever it is told of."""
+    """Whether each row is one element per instant of its validity. In settled output adjacent
+    instants are one element, and RSTREAM is just its input. ISTREAM and DSTREAM are always per
+    instant."""
     settled = any(getattr(node, "form", None) is Form.INTERVALS for node in _told(chosen))
     whole = any(isinstance(node, logical.Rstream) for node in plan.walk())
     if settled or whole or chosen.pattern is Pattern.STRICT:
@@ -289,7 +290,7 @@ def _comes_by_instants(plan: Plan, chosen: PhysicalPlan) -> bool:
 
 
 def _unselected(plan: PhysicalPlan) -> PhysicalPlan:
-    """The plan without maps at its top that only leave columns out."""
+    """The plan without maps at its top that only drop columns."""
     while isinstance(plan, Map) and all(
         output.field.key == _key(output) for output in plan.outputs
     ):
@@ -302,7 +303,7 @@ def _key(output: Named) -> tuple[str, str] | None:
 
 
 def _told(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:
-    """The operators, down to those that tell what came or went."""
+    """The operators, down to ISTREAM and DSTREAM."""
     yield plan
     for child in plan.inputs if not isinstance(plan, Deltas) else ():
         yield from _told(child)

@@ -1,8 +1,8 @@
-"""The condition of a join, taken apart: equalities that can be keys, and the rest.
+"""The condition of a join, split into equalities that can be keys and the rest.
 
-An equality of an expression of the left with one of the right is a key where neither can fail and
-where nothing that can fail stands before it: then every pair that it leaves out is one that the
-whole condition leaves out too, without an error.
+An equality of an expression of the left with one of the right is a key if neither can fail and
+nothing before it can fail: then every pair that it excludes is also excluded by the whole
+condition, without an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millstream.physical.operators.join import JoinKey
 
 
 def join_keys(plan: Join) -> tuple[tuple[JoinKey, ...], Expression | None]:
-    """The keys of a join, and what remains of its condition."""
+    """The keys of a join, and the rest of its condition."""
     keys: list[JoinKey] = []
     rest: list[Expression] = []
     for part in conjuncts(plan.condition):
@@ -48,6 +48,6 @@ def _key(part: Expression, left: Schema, right: Schema) -> JoinKey | None:
 
 
 def _reads(expression: Expression, schema: Schema) -> bool:
-    """Whether it reads columns of the schema, and no others."""
+    """Whether it reads columns, and only columns of the schema."""
     columns = [part.key for part in walk(expression) if isinstance(part, Column)]
     return bool(columns) and {*columns} <= {field.key for field in schema}

@@ -1,12 +1,12 @@
-"""What is known of the inputs of a join of many, and of the conditions between them.
+"""The inputs of a multi-way join and the conditions between them.
 
-Sets of inputs are bit masks: input i is in the set m if `m >> i & 1`. How many rows a set of inputs
-makes does not depend on the order in which they are joined (A, observation 1), so rates and sizes
-belong to sets and only costs belong to orders.
+Sets of inputs are bit masks: input i is in the set m if `m >> i & 1`. The result size of a set of
+inputs does not depend on the join order (A, observation 1), so rates and sizes are properties of
+sets, and only costs are properties of orders.
 
-Columns that must all be equal are one `Equality`, however many inputs they are in. Of inputs with
-v₁, v₂, … values of them, those with fewer have some of the values of those with more (G3 §4.2), so
-two go together with probability 1 / max(v₁, v₂), and all of them with min(v) / ∏v.
+Columns that must all be equal are one `Equality`, even over many inputs. If inputs have v₁, v₂, …
+distinct values, the smaller sets of values are contained in the larger ones (G3 §4.2). So two
+inputs match with probability 1 / max(v₁, v₂), and all of them with min(v) / ∏v.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from typing import Generic, Protocol, Self, TypeVar
 
 @dataclass(frozen=True)
 class JoinInput:
-    """`rate` are the rows that arrive in a unit of time, `size` those that are valid at a time.
-    The size of a window `by_rows` stays when rows are left out; any other follows the rate."""
+    """`rate` is the number of rows that arrive per unit of time, `size` the number of rows that are
+    valid at an instant. When rows are dropped, the size of a window `by_rows` stays; any other
+    follows the rate."""
 
     name: str
     rate: float
     size: float
     by_rows: bool = False
-    fluctuates: bool = False  # its rate is not to be relied on
+    fluctuates: bool = False  # its rate is unreliable
 
 
 def over_time(name: str, rate: float, span: float, fluctuates: bool = False) -> JoinInput:
@@ -40,7 +41,7 @@ def over_rows(name: str, rate: float, rows: float) -> JoinInput:
 
 @dataclass(frozen=True)
 class Equality:
-    """Columns that must be equal: of each input that has one, the number of its distinct values."""
+    """Columns that must be equal: the number of distinct values of each input that has one."""
 
     distinct: tuple[tuple[int, float], ...]
 
@@ -49,8 +50,8 @@ class Equality:
         return mask_of(port for port, _ in self.distinct)
 
     def selectivity(self, inputs: int) -> float:
-        """The share of all combinations of these inputs that are equal: none where a value never
-        comes twice."""
+        """The share of all combinations of these inputs that are equal: 0 if values never
+        repeat."""
         values = [count for port, count in self.distinct if inputs >> port & 1]
         if len(values) < 2:
             return 1.0
@@ -67,8 +68,8 @@ class Equality:
 
 @dataclass(frozen=True)
 class Predicate:
-    """Any other condition: what it reads, and the share of combinations that satisfy it. `cost` is
-    that of testing one, as a multiple of comparing two numbers."""
+    """Any other condition: the inputs it reads, and its selectivity. `cost` is that of one test, as
+    a multiple of comparing two numbers."""
 
     inputs: int
     selectivity: float
@@ -86,29 +87,28 @@ class JoinGraph:
         return (1 << len(self.inputs)) - 1
 
     def selectivity(self, inputs: int) -> float:
-        """The share of all combinations of these inputs that satisfy what can be told of them."""
+        """The share of all combinations of these inputs that satisfy the conditions on them."""
         share = prod(equality.selectivity(inputs) for equality in self.equalities)
         return share * prod(p.selectivity for p in self.predicates if not p.inputs & ~inputs)
 
     def between(self, left: int, right: int) -> float:
-        """The share of all pairs of the rows of two sets that go together. It is computed from the
-        conditions between the sets alone: the selectivities of large sets leave the range of a
-        double."""
+        """The share of all pairs of rows of two sets that match. It is computed only from the
+        conditions between the sets: the selectivities of large sets underflow."""
         equal = (e.between(left, right) for e in self.equalities)
         return prod(equal) * prod(p.selectivity for p in self.tested(left, right))
 
     def keyed(self, left: int, right: int) -> bool:
-        """Whether rows of one set find those of the other by a key."""
+        """Whether there is an equality between two sets."""
         return any(e.inputs & left and e.inputs & right for e in self.equalities)
 
     def linked(self, left: int, right: int) -> bool:
-        """Whether there is any condition between two sets that can be told when both are there."""
+        """Whether there is any condition between two sets that can be tested on their pairs."""
         both = left | right
         told = (p.inputs for p in self.predicates if not p.inputs & ~both)
         return self.keyed(left, right) or any(m & left and m & right for m in told)
 
     def tested(self, left: int, right: int) -> tuple[Predicate, ...]:
-        """The predicates that can be told of pairs of two sets, and not of one of them alone."""
+        """The predicates that can be tested on pairs of two sets, but not on one of them alone."""
         both = left | right
         return tuple(
             p
@@ -128,7 +128,7 @@ def members(inputs: int) -> tuple[int, ...]:
 
 
 class Quantity(Protocol):
-    """A number, or a polynomial of the shares that are not dropped."""
+    """A number, or a polynomial of the shares that are kept."""
 
     def __add__(self, other: Self, /) -> Self: ...
     def __mul__(self, other: Self | float, /) -> Self: ...
@@ -139,7 +139,7 @@ Amount = TypeVar("Amount", bound=Quantity)
 
 @dataclass(frozen=True, slots=True)
 class Flow(Generic[Amount]):
-    """Rows that arrive in a unit of time, and rows that are valid at a time."""
+    """Rows that arrive per unit of time, and rows that are valid at an instant."""
 
     rate: Amount
     size: Amount
@@ -147,7 +147,7 @@ class Flow(Generic[Amount]):
 
 @dataclass(frozen=True, slots=True)
 class Meeting(Generic[Amount]):
-    """A join of two sets of inputs, as a cost function sees it."""
+    """A join of two sets of inputs, for cost functions."""
 
     left: Flow[Amount]
     right: Flow[Amount]
@@ -157,7 +157,8 @@ class Meeting(Generic[Amount]):
 
 
 class Flows(Generic[Amount]):
-    """The flow of every set of inputs, from those of single ones (A, equations 3 to 6)."""
+    """The flow of every set of inputs, computed from those of single inputs (A, equations 3 to
+    6)."""
 
     def __init__(self, graph: JoinGraph, inputs: Sequence[Flow[Amount]]) -> None:
         self.graph = graph
@@ -188,7 +189,7 @@ class Flows(Generic[Amount]):
         )
 
     def _product(self, inputs: int) -> Flow[Amount]:
-        """As if there were no conditions."""
+        """The flow without conditions."""
         if inputs not in self._products:
             last = 1 << inputs.bit_length() - 1
             rest, one = self._product(inputs ^ last), self._products[last]
@@ -198,5 +199,5 @@ class Flows(Generic[Amount]):
 
 
 def flows_of(graph: JoinGraph) -> Flows[float]:
-    """With nothing dropped."""
+    """The flows with nothing dropped."""
     return Flows(graph, [Flow(each.rate, each.size) for each in graph.inputs])

@@ -1,13 +1,13 @@
-"""Trees of binary joins as one join of many inputs.
+"""Trees of binary joins as one multi-way join.
 
     Join(Join(A, B), C) = MultiJoin(A, B, C)
 
-Conditions: inner joins only, and between them maps that do nothing but choose columns, unless rows
-that fail would show that they are gone. An equality of two inputs becomes a link; any other part
-of a condition is tested as soon as what it reads is bound. Parts that can fail, and those behind
-them, are tested on whole rows, in their order; a join that has such parts stays as it is below
-others, whose partners its errors do not wait for.
-It is worse where a binary join gives few of many pairs, which the tree keeps and this finds again.
+Conditions: inner joins only, and between them maps that only select columns, unless the errors of
+failing rows would show that the maps are gone. An equality of two inputs becomes a link; any other
+part of a condition is tested as soon as its inputs are bound. Parts that can fail, and those after
+them, are tested on whole rows, in their order. A join with such parts is not merged into joins
+above it, because its errors do not depend on their partners. It is worse if a binary join is
+selective: the tree stores its few results, this recomputes them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Arrange: TypeAlias = Callable[[MultiJoin], MultiJoin]
 def multi_way(
     plan: PhysicalPlan, arrange: Arrange = lambda join: join, most: int | None = None
 ) -> PhysicalPlan:
-    """The plan with each tree of binary joins as one join, with the orders that `arrange` gives it.
-    What is shared stays shared: a join with several consumers is not taken into another one. The
-    topmost joins of a tree with more than `most` inputs stay binary."""
+    """The plan with each tree of binary joins as one join, with orders from `arrange`. Sharing is
+    kept: a join with several consumers is not merged into another one. The topmost joins of a tree
+    with more than `most` inputs stay binary."""
     return _Rewriter(plan, arrange, most).node(plan)
 
 
@@ -101,7 +101,7 @@ class _Rewriter:
         yield _Part(parts=[*join.keys, *conjuncts(join.condition)])
 
     def _inner(self, side: PhysicalPlan, through_maps: bool) -> Join | None:
-        """The join that an input is, if it may be taken into another one."""
+        """The join at an input, if it may be merged into another one."""
         if self._consumers[id(side)] > 1:
             return None
         if isinstance(side, Map) and through_maps and chooses_columns(side):
@@ -113,14 +113,14 @@ class _Rewriter:
 
 @dataclass(frozen=True)
 class _Part:
-    """Of a tree of joins."""
+    """A part of a tree of joins."""
 
     leaves: Sequence[tuple[PhysicalPlan, AreaChoice]] = ()
     parts: Sequence[JoinKey | Expression] = ()
 
 
 def chooses_columns(plan: Map) -> bool:
-    """Whether a map does nothing but leave columns out, or change their order."""
+    """Whether a map only drops or reorders columns."""
     return all(
         isinstance(output.expression, Column) and output.expression.key == output.field.key
         for output in plan.outputs

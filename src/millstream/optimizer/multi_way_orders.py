@@ -1,14 +1,16 @@
-"""The orders of a join of many inputs without intermediate results, and what they cost (G3 §4, §5).
+"""The orders of a multi-way join without intermediate results, and their costs (G3 §4, §5).
 
-New elements of an input are taken through all inputs in some order: each partial result looks at
-the elements of the next input, all of them, or those of one bucket where a key leads there, and
-goes on with those that match. The cost is how many are looked at in a unit of time. What is bound
-next costs the same in whatever order the others were bound: so the best order for the new elements
-of each input is found by dynamic programming over sets of inputs, in n·2ⁿ steps. G3's heuristic
-looks for one order for all inputs, in which new elements are moved to the front.
+New elements of an input are joined with all other inputs in some order: each partial result
+examines all elements of the next input, or those of one bucket if there is a key, and continues
+with those that match. The cost is the number of elements examined per unit of time. The cost of
+binding the next input does not depend on the order in which the others were bound. So the best
+order for the new elements of each input is found by dynamic programming over sets of inputs, in
+n·2ⁿ steps. G3's heuristic searches one order for all inputs, in which new elements are moved to the
+front.
 
-Evaluated every `interval` units (G3's τ; 0 is at once), the new elements of so much time go
-together, anywhere in the order, and windows still hold what has expired meanwhile.
+If the join is evaluated every `interval` units (G3's τ; 0 is at once), the new elements of an
+interval are joined together, at any position in the order, and windows still contain the elements
+that expired since the last evaluation.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ Orders: TypeAlias = tuple[Order, ...]  # for the new elements of each input
 
 @dataclass(frozen=True)
 class Work:
-    """In a unit of time: probes by partial results, elements looked at, tests of predicates that
-    cost more than a comparison (as so many comparisons), and results."""
+    """Per unit of time: probes by partial results, elements examined, tests of expensive predicates
+    (in comparisons), and results."""
 
     probes: float = 0.0
     looked_at: float = 0.0
@@ -51,8 +53,8 @@ class Work:
 
 @dataclass(frozen=True)
 class MultiWay:
-    """A join of many: its inputs, how many buckets each is kept in, and when it is evaluated. One
-    bucket is a list, looked through by nested loops; `inf` is a bucket for each value."""
+    """A multi-way join: its inputs, the number of buckets of each, and the interval of evaluation.
+    One bucket is a list, scanned by nested loops; `inf` is one bucket per value."""
 
     graph: JoinGraph
     buckets: tuple[float, ...] = ()
@@ -69,21 +71,21 @@ class MultiWay:
     # --- one step --------------------------------------------------------------------------------
 
     def _new(self, port: int) -> float:
-        """How many new elements go together."""
+        """The number of new elements that are joined together."""
         return self.graph.inputs[port].rate * self.interval if self.interval else 1.0
 
     def _there(self, port: int, new: int) -> float:
-        """How many elements of an input there are: the new ones, or all that are valid, and those
-        that have not been let go yet, which are those of half an interval on average."""
+        """The number of elements of an input: the new ones; or all that are valid, and those that
+        are not yet dropped, on average the elements of half an interval."""
         each = self.graph.inputs[port]
         return self._new(port) if port == new else each.size + each.rate * self.interval / 2
 
     def partials(self, bound: int, new: int) -> float:
-        """How many partial results there are once these inputs are bound."""
+        """The number of partial results once these inputs are bound."""
         return self._all_partials(bound) * self._share(bound, new)
 
     def _share(self, inputs: int, new: int) -> float:
-        """The part of what is there that is new, if the input with new elements is one of these."""
+        """The share of elements that are new, if the input with new elements is one of these."""
         return self._there(new, new) / self._there(new, -1) if inputs >> new & 1 else 1.0
 
     def _all_partials(self, bound: int) -> float:
@@ -102,7 +104,7 @@ class MultiWay:
         return {}
 
     def _bucket(self, bound: int, port: int) -> float:
-        """The part of an input that is looked at from what is bound."""
+        """The share of an input that is examined from the bound inputs."""
         values = [
             count
             for equality in self.graph.equalities
@@ -113,7 +115,7 @@ class MultiWay:
         return 1.0 / min(self.buckets[port], max(values)) if values else 1.0
 
     def step(self, bound: int, port: int, new: int) -> Work:
-        """To bind one more input, for one evaluation."""
+        """The cost of binding one more input, for one evaluation."""
         step = self._steps.get((bound, port))
         if step is None:
             step = self._steps[bound, port] = self._step(bound, port)
@@ -146,7 +148,7 @@ class MultiWay:
     # --- whole orders ----------------------------------------------------------------------------
 
     def walk(self, order: Order, new: int) -> Work:
-        """Of the new elements of one input in a unit of time."""
+        """The cost of the new elements of one input per unit of time."""
         steps = (self.step(mask_of(order[:i]), order[i], new) for i in range(1, len(order)))
         total, times = sum(steps, Work()), self.evaluations(new)
         results = self.partials(self.graph.all, new)
@@ -155,20 +157,20 @@ class MultiWay:
         )
 
     def work(self, orders: Orders) -> Work:
-        """Of all inputs: the cost is a sum, so each order can be chosen for itself (G3 §5.2)."""
+        """The cost of all inputs: it is a sum, so each order can be chosen separately (G3 §5.2)."""
         return sum((self.walk(order, new) for new, order in enumerate(orders)), Work())
 
     def cost(self, orders: Orders) -> float:
         return self.work(orders).comparisons
 
     def cost_of(self, order: Order) -> float:
-        """Of one order for all, in which new elements come first."""
+        """The cost of one order for all inputs, in which new elements come first."""
         return self.cost(new_first(order))
 
     def naive_cost(self, order: Order) -> float:
-        """Of one order for all, in which new elements stay where they are."""
+        """The cost of one order for all inputs, in which new elements keep their position."""
         return self.cost((order,) * len(order))
 
     def insertions(self) -> float:
-        """As many expire in the end, whatever the interval (G3 §4.1)."""
+        """The number of expiries does not depend on the interval (G3 §4.1)."""
         return sum(each.rate for each in self.graph.inputs)

@@ -1,10 +1,10 @@
-"""Good orders of a join of many, tables for its windows, and whether a tree of two-way joins would
-be better (G3 §5).
+"""Good orders of a multi-way join, hash tables for its windows, and whether a tree of binary joins
+would be better (G3 §5).
 
-`best_orders` is exact: since our join may take the new elements of each input through the others in
-an order of their own, each is found by dynamic programming. The rest is G3's: one order by the
-selectivity of pairs, in which fast streams are then moved up; and, where columns differ, the most
-selective condition that the graph allows next.
+`best_orders` is exact: our join may process the new elements of each input in a separate order, so
+each order is found by dynamic programming. The rest is G3's: one order by the selectivity of pairs,
+in which fast streams are then moved up; and, if columns differ, the most selective condition that
+the graph allows next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_FAST = 3  # streams that are moved up, so that at most n³ orders are tried
 
 @dataclass(frozen=True)
 class Found:
-    """`steps` are the orders, or parts of orders, that were looked at."""
+    """`steps` is the number of orders, or parts of orders, that were examined."""
 
     orders: Orders
     cost: float
@@ -35,8 +35,8 @@ class Found:
 
 
 def best_orders(join: MultiWay) -> Found:
-    """For the new elements of each input the order that costs least. They stand first in it, unless
-    many go together."""
+    """The cheapest order for the new elements of each input. They come first in it, unless many are
+    evaluated together."""
     found = [_best_order(join, new) for new in join.ports]
     orders = tuple(order for order, _ in found)
     return Found(orders, join.cost(orders), sum(steps for _, steps in found))
@@ -48,7 +48,7 @@ def _best_order(join: MultiWay, new: int) -> tuple[Order, int]:
     steps = 0
     for bound in range(1, join.graph.all + 1):
         ways = []
-        # Of two, both orders compare the same: there the new one comes first too.
+        # With two inputs both orders cost the same: the new elements come first.
         for last in sorted(members(bound), key=lambda port: port == new):
             before = bound ^ 1 << last
             if before in best:
@@ -61,9 +61,9 @@ def _best_order(join: MultiWay, new: int) -> tuple[Order, int]:
 
 
 def selective_order(join: MultiWay) -> Order:
-    """The pair with the smallest result first, the faster of the two in front; then always the
-    input that has the smallest result with one of those before (G3 §5.1). Windows in buckets count
-    as large as a bucket is (§5.3)."""
+    """The pair with the smallest result first, the faster of the two in front; then repeatedly the
+    input that has the smallest result with one of those before (G3 §5.1). A window in buckets
+    counts with the size of a bucket (§5.3)."""
     inputs = join.graph.inputs
 
     def result(a: int, b: int) -> float:
@@ -81,8 +81,8 @@ def selective_order(join: MultiWay) -> Order:
 
 
 def fast_streams_up(join: MultiWay) -> Found:
-    """The order by selectivity, or one in which streams faster than the mean stand further up, if
-    that costs less. Streams whose rate is not to be relied on stand on top (G3 §5.4)."""
+    """The order by selectivity, or one in which streams faster than the mean come earlier, if that
+    costs less. Streams with unreliable rates come first (G3 §5.4)."""
     first = selective_order(join)
     rates = [each.rate for each in join.graph.inputs]
     fast = [port for port in first if rates[port] > sum(rates) / len(rates)]
@@ -103,8 +103,8 @@ def _moved_up(order: Order, port: int) -> Iterator[Order]:
 
 
 def greedy_orders(join: MultiWay) -> Found:
-    """New elements first, then always the input that leaves fewest partial results, of those that
-    have a condition with what is bound if there are any (G3 §5.4)."""
+    """New elements first, then repeatedly the input that leaves the fewest partial results,
+    preferring inputs that have a condition with bound ones (G3 §5.4)."""
     orders = tuple(_greedy_order(join, new) for new in join.ports)
     return Found(orders, join.cost(orders), len(orders) ** 2)
 
@@ -120,8 +120,8 @@ def _greedy_order(join: MultiWay, new: int) -> Order:
 
 
 def sized_tables(join: MultiWay, buckets: int) -> MultiWay:
-    """The join with so many buckets, given where they save most: large windows get more of them,
-    small ones may be left as lists (G3 §5.4 and §6.5)."""
+    """The join with a number of buckets, assigned where they save most: large windows get more of
+    them, small ones may stay lists (G3 §5.4 and §6.5)."""
     join = replace(join, buckets=(1.0,) * len(join.ports))
     while True:
         left = buckets - sum(join.buckets)
@@ -149,8 +149,8 @@ def _with_buckets(join: MultiWay, port: int, buckets: float) -> MultiWay:
 
 @dataclass(frozen=True)
 class Weights:
-    """What it costs to append an element to a list, to put it into a hash table, to let it expire,
-    to probe a side, to look at an element there, and to make a result."""
+    """The costs of appending an element to a list, inserting it into a hash table, expiring it,
+    probing a side, examining an element there, and producing a result."""
 
     append: float = 1.0
     hash: float = 2.0
@@ -160,7 +160,7 @@ class Weights:
     make: float = 1.0
 
     def __call__(self, meeting: Meeting[Amount]) -> Amount:
-        """Of a join of two."""
+        """The cost of a binary join."""
         return self._of_two(meeting) + meeting.result.rate * self.make
 
     @cached_property
@@ -171,7 +171,7 @@ class Weights:
         )
 
     def multi_way(self, join: MultiWay, orders: Orders) -> float:
-        """Of a join of many."""
+        """The cost of a multi-way join."""
         work = join.work(orders)
         kept = 0.0
         for each, buckets in zip(join.graph.inputs, join.buckets, strict=True):
@@ -182,10 +182,10 @@ class Weights:
 
 @dataclass(frozen=True)
 class Choice:
-    """One join of many, or a tree; and what each of them would cost."""
+    """A multi-way join or a tree, and the cost of each."""
 
     orders: Orders
-    hashed: tuple[bool, ...]  # which windows of the join of many are tables
+    hashed: tuple[bool, ...]  # which windows of the multi-way join are hash tables
     multi_way_cost: float
     tree: Tree
     tree_cost: float
@@ -196,7 +196,7 @@ class Choice:
 
 
 def tree_or_multi_way(graph: JoinGraph, weights: Weights) -> Choice:
-    """A tree keeps intermediate results and probes them; a join of many finds them anew."""
+    """A tree stores and probes intermediate results; a multi-way join recomputes them."""
     tree = cheapest(graph, weights)
     join, orders, cost = _tables_or_lists(graph, weights)
     hashed = tuple(buckets > 1 for buckets in join.buckets)
@@ -204,7 +204,7 @@ def tree_or_multi_way(graph: JoinGraph, weights: Weights) -> Choice:
 
 
 def _tables_or_lists(graph: JoinGraph, weights: Weights) -> tuple[MultiWay, Orders, float]:
-    """Tables everywhere, then lists where they cost less."""
+    """Hash tables everywhere, then lists where they are cheaper."""
 
     def priced(join: MultiWay) -> tuple[MultiWay, Orders, float]:
         orders = best_orders(join).orders

@@ -1,8 +1,7 @@
-"""The logical plan that is carried out instead of the bound one: the rules, in their order.
+"""Rewriting of the bound logical plan: the rules, in order.
 
-Every rule is a function `rule(plan, consumers) -> plan` in a file of its own. It keeps every answer
-and every error as it is, and the columns of the plan. They are applied in turn until none changes
-anything.
+Every rule is a function `rule(plan, consumers) -> plan` in its own file. It preserves all answers
+and errors and the columns of the plan. The rules are applied in turn until none changes the plan.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from millstream.optimizer.rules.spread_emptiness import spread_emptiness
 Rule: TypeAlias = Callable[[Plan, Consumers], Plan]
 
 RULES: tuple[Rule, ...] = (
-    fold_constants,  # first, since it shows what can fail and what is FALSE
-    simplify_outer_joins,  # before filters leave the joins that they simplify
+    fold_constants,  # first, since it reveals what can fail and what is FALSE
+    simplify_outer_joins,  # before filters move away from the joins that they simplify
     push_granularities,
     push_filters,
-    connect_joins,  # when conditions are in the joins that they link
-    look_up_constants,  # when filters are below windows
+    connect_joins,  # after conditions are in their joins
+    look_up_constants,  # after filters are below windows
     spread_emptiness,
-    compare_with_extreme,  # when inputs that are empty are known to be
+    compare_with_extreme,  # after empty inputs are known
     drop_windows,
     drop_distincts,
     merge_maps,
-    share_renamed,  # when filters are where they stay, and before columns differ by who reads them
-    prune_columns,  # last, since the others drop what reads columns
+    share_renamed,  # after filters are in place, and before pruning makes columns differ
+    prune_columns,  # last, since the others remove consumers of columns
 )
 
 
@@ -54,7 +53,7 @@ def optimize(plan: Plan, rules: tuple[Rule, ...] = RULES) -> Plan:
 
 
 def steps(plan: Plan, rules: tuple[Rule, ...] = RULES) -> Iterator[tuple[str, Plan]]:
-    """The name of each rule that changes the plan, with what it makes of it."""
+    """The name of each rule that changes the plan, with the resulting plan."""
     nodes = Nodes()
     plan = nodes.plan(plan)
     seen: list[Plan] = []

@@ -1,4 +1,4 @@
-"""A query with its plan: made once, and used by whoever explains, runs, starts or admits it."""
+"""A query with its plan: made once, and used to explain, run, start and admit it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from millstream.physical.placing import Placing
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What is known of the sources of a query. `disordered` names the streams whose rows come out
-    of order, `small` the tables that have few rows. `statistics` looks at rows in memory, and is
-    asked only where there is something to choose or to estimate."""
+    """Facts about the sources of a query. `disordered` names the streams whose rows arrive out of
+    order, `small` the tables with few rows. `statistics` samples rows in memory, and is called only
+    if there is something to choose or to estimate."""
 
     disordered: frozenset[str] = frozenset()
     small: frozenset[str] = frozenset()
@@ -31,8 +31,8 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class Options:
-    """How a session has its queries planned. `together`: the engine has joins of many inputs.
-    `memory` is in bytes. `placing` says how the engine spreads a plan, if it does."""
+    """The planner settings of a session. `together`: the engine has multi-way joins. `memory` is in
+    bytes. `placing` says how the engine distributes a plan, if it does."""
 
     optimize: bool = True
     approach: Approach = Approach.HYBRID
@@ -43,8 +43,8 @@ class Options:
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """The bound plan, what each rewrite made of it, and the operators that run. `shares`: what is
-    kept of streams of which rows are dropped."""
+    """The bound plan, the result of each rewrite, and the operators that run. `shares`: the kept
+    share of each stream from which rows are dropped."""
 
     bound: Plan
     rewrites: tuple[tuple[str, Plan], ...]
@@ -57,24 +57,24 @@ class PlannedQuery:
 
     @property
     def optimized(self) -> Plan:
-        """The logical plan that runs, which has the answer and the errors of the bound one, except
-        for rows that are dropped."""
+        """The logical plan that runs. It has the answer and the errors of the bound plan, except
+        for dropped rows."""
         whole = self.rewrites[-1][1] if self.rewrites else self.bound
         return with_drops(whole, self.shares)
 
     @property
     def identified(self) -> Plan:
-        """What a checkpoint belongs to: it goes on with the shares that it has, whatever they would
-        be now."""
+        """The plan that identifies a checkpoint, without shares: a resumed query keeps the shares
+        of its checkpoint."""
         return with_drops(self.bound, dict.fromkeys(self.shares, 0.5))
 
     @cached_property
     def elements(self) -> PhysicalPlan:
-        """The operators for the answer at one instant: whatever the approach, nothing waits."""
+        """The operators for the answer at one instant; regardless of the approach, none waits."""
         return choose(self.optimized, Emit.ELEMENTS)
 
     def dropping(self, shares: Mapping[str, float]) -> PlannedQuery:
-        """The same query, which keeps only these shares of its streams."""
+        """The same query, keeping only these shares of its streams."""
         if dict(shares) == dict(self.shares):
             return self
         changed = replace(self, shares=dict(shares))
@@ -86,14 +86,14 @@ class PlannedQuery:
 
     @cached_property
     def estimates(self) -> Estimates:
-        """What the operators are estimated to give, to keep and to take."""
+        """The estimated output, state and cost of the operators."""
         known = self.statistics
         if self.shares:
             known = replace(known, selectivities=dict(selectivities(self.optimized)))
         return self._estimated(self.physical, known)
 
     def demand(self, streams: Sequence[str], capacity: float) -> Demand:
-        """What it takes of so many processors, if only these streams may be shed."""
+        """Its demand with a number of processors, if only these streams may be shed."""
         return demand(self.physical, self.statistics, streams, capacity, self._estimated)
 
     def _estimated(self, plan: PhysicalPlan, known: Statistics) -> Estimates:
@@ -105,7 +105,7 @@ class PlannedQuery:
 
 
 def planned(plan: Plan, emit: Emit, facts: SourceFacts, options: Options) -> PlannedQuery:
-    """The plan of a bound query over sources of which these facts are known."""
+    """The plan of a bound query over sources with these facts."""
     choices = Choices(facts.disordered, options.approach, small=facts.small)
     if options.optimize and has_choices(plan):
         known = facts.statistics()

@@ -1,9 +1,9 @@
-"""The plan that is carried out: what the rules make of it, then what the cost model finds cheaper.
+"""The plan that runs: first the rules, then cheaper alternatives by the cost model.
 
-Rules are always for the better. What is not depends on the streams: the order of inner joins is
-searched for, and where groups, DISTINCT, negation, windows and maps stand is tried one step after
-the other, as long as a step is worth it. That needs to know how fast rows come: where nobody
-knows, plans stay as the rules leave them.
+Rules always improve a plan. Other changes depend on the streams: the order of inner joins is
+searched, and the positions of GROUP BY, DISTINCT, negation, windows and maps are tried one step at
+a time, as long as a step pays off. This needs the rates of the streams: if they are not known, the
+plan stays as the rules leave it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from millstream.optimizer.rules.merge_maps import merge_maps
 from millstream.optimizer.statistics import Statistics
 from millstream.physical.operator import PhysicalPlan
 
-# Whole orders of joins are searched for; by steps from one to the next many cannot be reached.
+# Join orders are searched as a whole; many cannot be reached by single steps.
 PLACES = tuple(rule for rule in ALTERNATIVES if rule not in (associate_joins, commute_join))
 MOST_STEPS = 5
-MOST_PLANS = 40  # of which one is chosen in a step
+MOST_PLANS = 40  # alternatives considered in one step
 
 
 def has_choices(plan: Plan) -> bool:
@@ -37,8 +37,8 @@ def has_choices(plan: Plan) -> bool:
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans of one query. `together`: the engine has joins of many inputs. `memory`: the bytes that
-    it should make do with, as far as it can choose."""
+    """Plans of one query. `together`: the engine has multi-way joins. `memory`: the bytes that it
+    should use, as far as there is a choice."""
 
     statistics: Statistics
     constants: Constants
@@ -47,7 +47,7 @@ class Planner:
     memory: float | None = None
 
     def steps(self, plan: Plan) -> Iterator[tuple[str, Plan]]:
-        """What changes the plan, with what it makes of it."""
+        """The name of each step that changes the plan, with the resulting plan."""
         for name, changed in steps(plan):
             yield name, changed
             plan = changed
@@ -55,7 +55,7 @@ class Planner:
             return
         ordered = reorder_joins(plan, self.statistics, self.constants, self._choices_for(plan))
         if ordered != plan:
-            plan = optimize(ordered, (merge_maps,))  # so that others see the joins below them
+            plan = optimize(ordered, (merge_maps,))  # so that other steps see the joins below
             yield "reorder_joins", plan
         for _ in range(MOST_STEPS):
             found = self._cheaper(plan)
@@ -71,7 +71,7 @@ class Planner:
         return estimates.plan if self.memory is None else fit_areas(estimates, self.memory)
 
     def _cheapest(self, plan: Plan, emit: Emit) -> Estimates:
-        """With DISTINCT in pieces, or coalesced where that is worth it."""
+        """With DISTINCT in pieces, or coalesced if that pays off."""
         choices = self._choices_for(plan)
         found = self._estimated(plan, emit, choices)
         hybrid = self.choices.approach is Approach.HYBRID
@@ -87,7 +87,7 @@ class Planner:
         return estimate(chosen, self.statistics, self.constants)
 
     def _choices_for(self, plan: Plan) -> Choices:
-        """Rows of a stream whose order a plan asks for are held until they are in order."""
+        """If a plan needs the order of a stream's rows, they are held until they are in order."""
         sources = (node for node in plan.walk() if isinstance(node, Source))
         held = {source.stream for source in sources if source.arrival}
         return replace(self.choices, disordered=self.choices.disordered - held)
@@ -99,7 +99,7 @@ class Planner:
         return has_choices(plan) and None not in rates
 
     def _cheaper(self, plan: Plan) -> tuple[str, Plan] | None:
-        """The cheapest plan at a step from this one, if it is worth the step."""
+        """The cheapest plan that is one step away from this one, if the step pays off."""
         others = list(islice(alternatives(plan, PLACES), MOST_PLANS))
         if not others:
             return None

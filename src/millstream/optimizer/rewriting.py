@@ -1,4 +1,4 @@
-"""Plans made of plans: what all rules are written with."""
+"""Functions for rewriting plans, used by all rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.optimizer.facts.sharing import with_inputs
 
 
 def rewritten(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The plan with `change` applied to each of its parts, inputs first; what is shared is changed
+    """The plan with `change` applied to each of its parts, inputs first; shared parts are changed
     once."""
     done: dict[int, Plan] = {}
 
@@ -24,13 +24,13 @@ def rewritten(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 def filtered(plan: Plan, parts: Iterable[Expression]) -> Plan:
-    """The rows for which all parts hold."""
+    """The rows for which all parts are true."""
     predicate = conjunction(list(parts))
     return plan if predicate is None else Filter(plan, predicate)
 
 
 def selected(plan: Plan, wanted: Iterable[Key]) -> Plan:
-    """The plan with these of its columns, in its own order."""
+    """The plan with only these columns, in its own order."""
     keys = set(wanted)
     fields = tuple(field for field in plan.schema if field.key in keys)
     return plan if len(fields) == len(plan.schema) else Map(plan, as_they_are(fields))
@@ -41,6 +41,6 @@ def as_they_are(schema: Schema) -> tuple[Named, ...]:
 
 
 def renamed(plan: Plan, names: Sequence[Key]) -> Plan:
-    """The plan with other names for its columns, by place."""
+    """The plan with its columns renamed by position."""
     pairs = zip(plan.schema, names, strict=True)
     return Map(plan, tuple(Named(f.column, name, qualifier) for f, (qualifier, name) in pairs))

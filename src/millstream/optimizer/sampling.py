@@ -1,6 +1,6 @@
-"""Statistics from data: a look at rows in memory, or at a query that runs.
+"""Statistics from data: from rows in memory, or from a running query.
 
-The look is cheap: the rate from the first and the last time, values from a sample of the rows.
+This is cheap: the rate follows from the first and the last time, values from a sample of the rows.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from millstream.optimizer.statistics import ColumnStatistics, Statistics, Stream
 if TYPE_CHECKING:
     from millstream.model.metrics import Metrics
 
-SAMPLE = 1 << 16  # rows that are looked at
-WEIGHT = 0.3  # of a new reading (K §22.2.3: exponential smoothing)
+SAMPLE = 1 << 16  # the size of the sample
+WEIGHT = 0.3  # the weight of a new measurement (K §22.2.3: exponential smoothing)
 
 
 # --- rows in memory -------------------------------------------------------------------------------
 
 
 def sampled(stream: Stream, records: Records, batch: float | None = None) -> StreamStatistics:
-    """What the rows of a stream tell, all of them in memory and in order of time."""
+    """The statistics of a stream whose rows are all in memory and in time order."""
     count = len(records)
     if not count:
         return StreamStatistics(batch=batch)
@@ -55,7 +55,7 @@ def sampled(stream: Stream, records: Records, batch: float | None = None) -> Str
 
 
 def sampled_table(rows: pa.Table) -> StreamStatistics:
-    """What the rows of a table tell that it has now; no column has more values than there are."""
+    """The statistics of the current rows of a table; a column has at most that many values."""
     step = max(1, len(rows) // SAMPLE)
     columns = {}
     for name in rows.column_names if len(rows) else ():
@@ -66,7 +66,7 @@ def sampled_table(rows: pa.Table) -> StreamStatistics:
 
 
 def span_of(records: Mapping[str, Records]) -> float | None:
-    """From the first to the last time of several inputs."""
+    """The time from the first to the last row of several inputs."""
     filled = [each for each in records.values() if len(each)]
     if not filled:
         return None
@@ -75,13 +75,13 @@ def span_of(records: Mapping[str, Records]) -> float | None:
 
 
 def _is_regular(records: Records) -> bool:
-    """Whether rows come at equal distances (K remark 22.1)."""
+    """Whether rows arrive at equal intervals (K remark 22.1)."""
     gaps = np.diff(records.start[:SAMPLE])
     return len(gaps) > 1 and bool(gaps[0] > 0) and bool((gaps == gaps[0]).all())
 
 
 def _column(values: pa.Array) -> ColumnStatistics:
-    """Nulls count as no value."""
+    """NULLs are not counted as values."""
     low = high = None
     if _is_ordered(values.type):
         found = pc.min_max(_as_numbers(values)).as_py()
@@ -109,8 +109,8 @@ def _as_numbers(values: pa.Array) -> pa.Array:
 
 
 def in_the_long_run(rows: int, distinct: int) -> float:
-    """Of how many equally frequent values so many rows have so many different ones: Cardenas's
-    formula d = n·(1 - e^(-rows/n)), solved for n.
+    """The number n of equally frequent values, given that so many rows have so many different
+    values: Cardenas's formula d = n·(1 - e^(-rows/n)), solved for n.
 
     >>> round(in_the_long_run(1000, 50)), in_the_long_run(9, 9), round(in_the_long_run(1000, 632))
     (50, inf, 1000)
@@ -129,14 +129,15 @@ def in_the_long_run(rows: int, distinct: int) -> float:
     return low
 
 
-# --- a query that runs ----------------------------------------------------------------------------
+# --- a running query ------------------------------------------------------------------------------
 
 
 def measured(
     known: Statistics, before: Metrics, after: Metrics, weight: float = WEIGHT
 ) -> Statistics:
-    """The rates of the sources between two readings of a running query, smoothed with what was
-    known before: r = w·r_new + (1 - w)·r_old. A stream whose time did not move stays as it was."""
+    """The rates of the sources between two measurements of a running query, smoothed with the
+    previous rates: r = w·r_new + (1 - w)·r_old. If the time of a stream did not advance, its rate
+    is unchanged."""
     for name, now in after.sources.items():
         then = before.sources.get(name)
         moved = None if then is None else _moved(then.frontier, now.frontier, known.domain)

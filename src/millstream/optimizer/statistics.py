@@ -1,11 +1,11 @@
-"""What the optimizer knows of streams: how fast rows come, how many values, how large.
+"""Statistics of streams: rates, numbers of distinct values, sizes.
 
-A statistic is declared (`CREATE STREAM … WITH (rate = …, distinct(c) = …)`), sampled from rows that
-are in memory, or measured while a query runs (`sampling.py`). What nobody knows has a default, and
-whoever prints an estimate tells which defaults it rests on.
+A statistic is declared (`CREATE STREAM … WITH (rate = …, distinct(c) = …)`), sampled from rows in
+memory, or measured while a query runs (`sampling.py`). Unknown statistics have defaults, and
+printed estimates list the defaults that they use.
 
-Rates are rows a second of stream time; on raw time, which has no seconds, rows a unit. The cost
-model counts in chronons: `Statistics.second` says how many a second has.
+Rates are rows per second of stream time; on raw time, which has no seconds, rows per unit. The cost
+model counts in chronons: `Statistics.second` is the number of chronons per second.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from millstream.logical.plan import Schema
 from millstream.model import types
 from millstream.model.time import RAW_TIME, TimeDomain
 
-RATE = 100.0  # rows a second; on raw time 1 row a unit
+RATE = 100.0  # rows per second; on raw time 1 row per unit
 DISTINCT = 100.0  # values of a column
 TEXT_BYTES = 24.0  # of a text, a list or a structure
-BATCH_SECONDS = 0.01  # what comes within it is one batch
-RAW_BATCH = 1000.0  # rows a batch on raw time
-TABLE_ROWS = 1000.0  # that a table has
-HORIZON_SECONDS = 3600.0  # how far ahead one looks where a window has no end
+BATCH_SECONDS = 0.01  # rows that arrive within it are one batch
+RAW_BATCH = 1000.0  # rows per batch on raw time
+TABLE_ROWS = 1000.0  # rows of a table
+HORIZON_SECONDS = 3600.0  # how far ahead to look if a window is unbounded
 RAW_HORIZON = 1_000_000.0  # the same, in units of raw time
 
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """`distinct` is how many values the column takes in the long run; `low` and `high` are its
-    least and largest value where it is a number or a time. None is what is not known."""
+    """`distinct` is the number of values of the column in the long run; `low` and `high` are its
+    minimum and maximum if it is a number or a time. None means not known."""
 
     distinct: float | None = None
     low: float | None = None
@@ -55,10 +55,10 @@ NOTHING_KNOWN = ColumnStatistics()
 
 @dataclass(frozen=True)
 class StreamStatistics:
-    """Of one stream. None is what is not known. `regular`: rows come at equal distances (K remark
-    22.1); `length` is the mean validity of rows that bring their own interval, in chronons; `batch`
-    is how many rows come at a time; `rows` is how many a table has at an instant, and then the rate
-    is that of its changes."""
+    """Statistics of one stream. None means not known. `regular`: rows arrive at equal intervals (K
+    remark 22.1); `length` is the mean validity of rows with their own interval, in chronons;
+    `batch` is the number of rows per batch; `rows` is the size of a table, whose rate is that of
+    its changes."""
 
     rate: float | None = None
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class StreamStatistics:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of the streams of a plan, by name, on one time line. `selectivities` are known shares of the
-    rows that satisfy a condition, by its text in SQL; `horizon` is how many chronons lie ahead,
-    where a window has no end."""
+    """Statistics of the streams of a plan, by name, in one time domain. `selectivities` are known
+    selectivities of conditions, by their text in SQL; `horizon` is the number of chronons to look
+    ahead if a window is unbounded."""
 
     streams: Mapping[str, StreamStatistics] = field(default_factory=dict)
     domain: TimeDomain = RAW_TIME
@@ -98,7 +98,7 @@ class Statistics:
 
     @property
     def second(self) -> float:
-        """How many chronons a second has; on raw time a second is a unit."""
+        """Chronons per second; on raw time a second is one unit."""
         return 1_000_000 / self.domain.microseconds if self.domain.microseconds else 1.0
 
     @property
@@ -111,7 +111,7 @@ class Statistics:
         return self.streams.get(name, StreamStatistics())
 
     def rate(self, name: str) -> float:
-        """Rows a second."""
+        """Rows per second."""
         default = RATE if self.domain.microseconds else 1.0
         return _known(self.stream(name).rate, default)
 
@@ -120,7 +120,7 @@ class Statistics:
         return self.second / self.rate(name)
 
     def batch(self, name: str) -> float:
-        """How many rows come at a time."""
+        """Rows per batch."""
         by_clock = max(1.0, self.rate(name) * BATCH_SECONDS)
         return _known(self.stream(name).batch, by_clock if self.domain.microseconds else RAW_BATCH)
 
@@ -128,7 +128,7 @@ class Statistics:
         return replace(self, streams={**self.streams, name: known})
 
     def assumed(self, name: str, columns: Schema) -> Iterator[str]:
-        """The defaults that stand in for what is not known of a stream, as WITH would say them."""
+        """The defaults used for unknown statistics of a stream, in the syntax of WITH."""
         if self.stream(name).rate is None:
             yield f"rate = {self.rate(name):g}"
         for column in columns:
@@ -138,8 +138,8 @@ class Statistics:
 
 
 def declared(stream: Stream) -> StreamStatistics:
-    """What CREATE STREAM says of a stream. The time of arrival and the columns that order it take a
-    new value with every row."""
+    """The statistics that CREATE STREAM declares. Arrival time and the columns that order the
+    stream have a new value in every row."""
     columns = {name: ColumnStatistics(distinct=value) for name, value in stream.distinct}
     for name, low, high in stream.ranges:
         columns[name] = columns.get(name, NOTHING_KNOWN).filled(
@@ -153,7 +153,7 @@ def declared(stream: Stream) -> StreamStatistics:
 
 
 def width_of(type: pa.DataType) -> float:
-    """Bytes of a value, as operators keep it."""
+    """Bytes per value in the state of operators."""
     try:
         return max(1.0, float(type.bit_width) / 8)
     except ValueError:

@@ -1,9 +1,9 @@
 """Aggregation, with and without groups (K §22.4.5 and §22.4.6).
 
-K's operator keeps partial aggregates and gives a row for each piece of time between two events.
-Ours keeps an accumulator a group and the ends that lie ahead, and gives a row only when it differs
-from the one before. So the output of eq. 22.6 and 22.7 is an upper bound, which is met where every
-row changes the aggregate (sums, averages), and state and costs are counted for what we do.
+K's operator keeps partial aggregates and emits a row for each piece of time between two events.
+Ours keeps an accumulator per group and the future ends, and emits a row only if it differs from the
+previous one. So the output of eq. 22.6 and 22.7 is an upper bound, which is reached if every row
+changes the aggregate (sums, averages). State and costs are those of our operator.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from millstream.optimizer.statistics import width_of
 from millstream.physical.operators.aggregate import Aggregate
 from millstream.physical.operators.pointwise import Form
 
-EVENT_BYTES = 30.0  # of an end that lies ahead
-WORD_BYTES = 18.0  # … more for each aggregate that is not COUNT
-GROUP_BYTES = 40.0  # of a group, beside its key, its row and its accumulators
+EVENT_BYTES = 30.0  # of a future end
+WORD_BYTES = 18.0  # … additional, per aggregate other than COUNT
+GROUP_BYTES = 40.0  # of a group, besides its key, its row and its accumulators
 
 
 # --- formulas -------------------------------------------------------------------------------------
 
 
 def scalar_distance(d: float, life: float, g: float) -> float:
-    """K eq. 22.6: d' = l' = g / (1 - (1 - g/l)^(2l/d)) if d < l: a row for each granule in which
-    something starts or ends (Cardenas). Otherwise K's rows do not overlap: d' = d."""
+    """K eq. 22.6: d' = l' = g / (1 - (1 - g/l)^(2l/d)) if d < l: one row per granule in which
+    a row starts or ends (Cardenas). Otherwise K's rows do not overlap: d' = d."""
     return g / (1 - (1 - g / life) ** (2 * life / d)) if d < life else d
 
 
@@ -53,18 +53,18 @@ def grouped_distance_length(d: float, life: float, g: float, n: float) -> tuple[
 
 
 def partial_aggregates(d: float, life: float, g: float) -> float:
-    """K eq. 22.30: how many pieces of time K's operator keeps; those that ends make."""
+    """K eq. 22.30: the number of pieces of time that K's operator keeps, one per end."""
     return life / g * (1 - (1 - g / life) ** (life / d)) if d < life else 1.0
 
 
 def group_steps(d: float, life: float, g: float, n: float) -> tuple[float, float]:
-    """How often a group steps to another value while it has rows, and how often it comes into
-    being, for all n groups, a chronon.
+    """How often a group changes its value while it has rows, and how often a group appears, for all
+    n groups, per chronon.
 
-    With λ = 1/(n·d) and ρ = λ·l: a granule begins with the group there in 1 - e^(-ρ) of cases, and
-    then nothing has started nor ended in e^(-2λg)·(1 - e^(-(ρ-λg))) of all cases. It has come into
-    being where there was none before: e^(-ρ)·(1 - e^(-λg)). For ρ → ∞ this is eq. 22.7, for ρ → 0
-    its other case; in between, where K's two cases meet, it is neither.
+    With λ = 1/(n·d) and ρ = λ·l: the group is present at the beginning of a granule with
+    probability 1 - e^(-ρ), and additionally nothing has started or ended with probability
+    e^(-2λg)·(1 - e^(-(ρ-λg))). It appears with probability e^(-ρ)·(1 - e^(-λg)). For ρ → ∞ this is
+    eq. 22.7, for ρ → 0 its other case; in between, where K's two cases meet, it is neither.
     """
     arrival, load = g / (n * d), life / (n * d)
     there = ever_there(load)
@@ -74,15 +74,15 @@ def group_steps(d: float, life: float, g: float, n: float) -> tuple[float, float
 
 
 def changes_value(call: Expression, input: Characteristics, rows: float, moved: float) -> float:
-    """The chance that an event changes the value of an aggregate over so many rows; `moved` is how
-    many rows come within a granule, and as many go.
+    """The probability that an event changes the value of an aggregate over a number of rows;
+    `moved` is the number of rows that arrive within a granule, and equally many expire.
 
-    COUNT changes unless as many come as go. MIN and MAX change if the row that comes or goes is the
-    only extreme one: one of `rows`, of different values. Others change unless one row is replaced
-    by an equal one."""
+    COUNT changes unless equally many arrive and expire. MIN and MAX change if the arriving or
+    expiring row is the only extreme one: one of `rows`, of different values. Others change unless a
+    row is replaced by an equal one."""
     if not isinstance(call, AggregateCall):
         return 1.0
-    some = -math.expm1(-2 * moved)  # of granules see something
+    some = -math.expm1(-2 * moved)  # the share of granules with an event
     match call.function:
         case "count" | "count_if" if not call.distinct:
             return min(1.0, unequal(moved) / some) if some else 1.0
@@ -93,7 +93,7 @@ def changes_value(call: Expression, input: Characteristics, rows: float, moved: 
 
 
 def occupied_extreme(rows: float, values: float) -> float:
-    """The chance that a row which comes to so many others, of so many values, is above all of them:
+    """The probability that an arriving row is above all of the other rows, for n values:
     ∑ᵥ P(v)·P(all others below v) = (1/n)·∑ₖ (k/n)^rows, k below n."""
     if rows <= 0:
         return 1.0
@@ -107,7 +107,8 @@ def occupied_extreme(rows: float, values: float) -> float:
 
 
 def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """Eq. 22.6 or `group_steps`, times the chance that the row differs from the one before."""
+    """Eq. 22.6 or `group_steps`, times the probability that the row differs from the previous
+    one."""
     (input,) = inputs
     groups = product(facts_of_value(key.expression, input).distinct for key in node.keys)
     input = _last_rows(node, input, groups)
@@ -139,7 +140,7 @@ def aggregate(node: Aggregate, inputs: Sequence[Characteristics], model: Model) 
 
 
 def _last_rows(node: Aggregate, input: Characteristics, groups: float) -> Characteristics:
-    """With a window over counts of its own, the input as that would give it."""
+    """With a built-in count window, the input as that window would emit it."""
     if node.last is None:
         return input
     keys = frozenset(k.expression.key for k in node.keys if isinstance(k.expression, Column))
@@ -148,19 +149,19 @@ def _last_rows(node: Aggregate, input: Characteristics, groups: float) -> Charac
 
 
 def _steps(node: Aggregate, input: Characteristics, groups: float) -> tuple[float, float]:
-    """Rows that come, a chronon, and how many there are at an instant."""
+    """Rows that arrive per chronon, and their number at an instant."""
     keys = [part.key for k in node.keys for part in walk(k.expression) if isinstance(part, Column)]
     paired = input.paired is not None and (not keys or set(keys) <= input.paired)
     d = 1 / input.steps(keys)
     life, g = max(input.present * d, input.granule), input.granule
     n = groups if node.keys else 1.0
     if not node.keys:
-        # There is a row over nothing too: each start and each end may change it.
+        # There is also a row over no rows: each start and each end may change it.
         moving, born = -math.expm1(-2 * g / d) / g, 0.0
     else:
         moving, born = group_steps(d, life, g, n)
     if paired:
-        moving = -math.expm1(-g / d) / g  # K remark 22.1: a row goes just when another comes
+        moving = -math.expm1(-g / d) / g  # K remark 22.1: a row expires when another arrives
     rows = input.present / n
     calls = [changes_value(named.expression, input, rows, g / (n * d)) for named in node.aggregates]
     same = product(1 - chance for chance in calls) if calls else 1.0
@@ -182,7 +183,7 @@ def _chooses(call: AggregateCall) -> bool:
 def _columns(
     node: Aggregate, input: Characteristics, live: float
 ) -> dict[tuple[str, str], ColumnFacts]:
-    """Keys are as they were; aggregates take any value, counts as many as groups have rows."""
+    """Keys keep their facts; aggregates take any value, counts up to the rows per group."""
     columns = {key.field.key: facts_of_value(key.expression, input) for key in node.keys}
     for named in node.aggregates:
         call, width = named.expression, width_of(named.expression.type)

@@ -1,9 +1,9 @@
-"""How lazily areas expire and in how many partitions, after a budget of memory (G5 §5.4.2).
+"""The laziness of expiry and the number of partitions of areas, by a memory budget (G5 §5.4.2).
 
-Expiry that comes seldom costs less, and keeps rows that nothing can meet any more: half of what
-comes in an interval, on average. So does a calendar of few partitions: the one that the frontier is
-in waits until it has passed. What a plan needs anyway is left as it is; what the budget has beyond
-that is given to the areas in proportion to what they hold.
+Rare expiry costs less, but keeps expired rows: on average half of those that arrive in an interval.
+So does a calendar with few partitions: the current partition waits until the frontier has passed
+it. Memory that a plan needs anyway is reserved; the rest of the budget is distributed to the areas
+in proportion to their size.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ FEWEST, MOST = 16, 4096  # partitions
 def fitted_area(
     choice: AreaChoice, side: PhysicalPlan, given: Characteristics, spare: float
 ) -> AreaChoice:
-    """The area of an input for which so many bytes are to spare beyond the rows that it must keep.
+    """The area of an input with a number of spare bytes beyond the rows that it must keep.
 
-    Rows that are no longer needed come in equal parts from the interval of expiry, τ/(2·d) of them,
-    and from partitions of width w, ¾·w/d of them."""
+    Rows that are no longer needed are split equally between the interval of expiry, τ/(2·d) of
+    them, and partitions of width w, ¾·w/d of them."""
     rows = max(spare, 0.0) / element_bytes(choice, side, given)
     if keeps_order(choice, side):
         return replace(choice, lazy=_interval(given, rows))
@@ -44,12 +44,12 @@ def _interval(given: Characteristics, rows: float) -> int:
 
 
 def fit_areas(estimates: Estimates, budget: float) -> PhysicalPlan:
-    """The plan with the areas of its joins fitted to so many bytes of memory for all of it."""
+    """The plan with the areas of its joins fitted to a memory budget for the whole plan."""
     return _Fitting(estimates, budget).node(estimates.plan)
 
 
 class _Fitting:
-    """What is shared stays shared."""
+    """Shared parts stay shared."""
 
     def __init__(self, estimates: Estimates, budget: float) -> None:
         self._estimates = estimates

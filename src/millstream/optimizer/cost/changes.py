@@ -1,4 +1,4 @@
-"""What came and went at each instant: ISTREAM, DSTREAM, and the answer as changes."""
+"""Changes at each instant: ISTREAM, DSTREAM, and the answer as changes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ EVENT_BYTES = 12.0
 
 
 def net_changes(input: Characteristics) -> float:
-    """How often the count of some row changes, a chronon: at each start and end, but for equal rows
-    that come and go within one granule (`unequal`), and for pieces that follow each other."""
+    """How often the count of some row changes per chronon: at each start and end, except for equal
+    rows that arrive and expire within one granule (`unequal`), and for adjacent pieces."""
     values, granule = input.distinct_rows(), input.granule
     steps = input.steps(input.columns)
     moves = granule * steps / values
@@ -29,7 +29,7 @@ def net_changes(input: Characteristics) -> float:
 
 
 def deltas(node: Deltas, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """Half of the changes are of rows that come, half of rows that go; each lives one instant."""
+    """Half of the changes are insertions, half are deletions; each is valid for one instant."""
     (input,) = inputs
     rate = net_changes(input) / 2
     output = input.given_anew(rate, 1.0, retracted=0.0, written=None, fixed=True)
@@ -37,7 +37,7 @@ def deltas(node: Deltas, inputs: Sequence[Characteristics], model: Model) -> Giv
 
 
 def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """Each row that comes is an element, and so is each that goes."""
+    """Each inserted row is an element, and so is each deleted row."""
     (input,) = inputs
     rate = net_changes(input) / 2
     output = input.given_anew(rate, retracted=1.0, written=INFINITE, fixed=False)
@@ -45,8 +45,8 @@ def changes(node: Changes, inputs: Sequence[Characteristics], model: Model) -> G
 
 
 def netted(node: PhysicalPlan, input: Characteristics, output: Characteristics) -> Given:
-    """The state is the future alone: ends that lie ahead, and their rows. Rows are compared only
-    where events share an instant."""
+    """The state is only the future ends and their rows. Rows are compared only if events share an
+    instant."""
     stored = input.elements if input.written != INFINITE else 0.0
     events = input.elements + stored
     tied = -expm1(-events * input.granule)

@@ -1,13 +1,12 @@
-"""What flows on an edge of a plan: K's stream characteristics, and what more is known of its rows.
+"""The flow on an edge of a plan: K's stream characteristics, and further facts about its rows.
 
 K's triple (§22.2): `distance` d between the starts of successive rows, `length` l of their
-validity, `granule` g of the time at which they come and go, all in chronons. K's assumptions hold
-here too: rates are steady, and what a row says has nothing to do with when it comes.
+validity, `granule` g of their starts and ends, all in chronons. K's assumptions apply here too:
+rates are steady, and values are independent of time.
 
-d counts rows that come. An edge may carry more elements than that: one that takes a row back for
-each that is retracted (K §25.5). `retracted` is how many of those there are for each row that
-comes: none between operators that know ends, one where all is signed, the share of early
-retractions in a hybrid plan (G5 §5.4).
+d counts inserted rows. An edge may carry more elements: one more for each row that is retracted (K
+§25.5). `retracted` is the number of retractions per inserted row: none between operators that know
+ends, one if all elements are signed, the share of early retractions in a hybrid plan (G5 §5.4).
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ Key = tuple[str, str]  # qualifier and name of a column
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """`distinct` values; a number or time lies between `low` and `high` where they are known;
-    `same_as` is another column that always has the same value. With a `deviation`, values are
-    those of a normal distribution about the middle; else they are equally frequent."""
+    """`distinct` values; a number or time lies between `low` and `high` if these are known;
+    `same_as` is another column that always has the same value. With a `deviation`, values have a
+    normal distribution around the middle; otherwise they are equally frequent."""
 
     distinct: float
     width: float = 8.0
@@ -40,8 +39,8 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Clump:
-    """Rows that come at one instant because one row brings them all: `size` of them on average, in
-    which these columns are the same. It is a `share` of all rows that come so."""
+    """Rows that start at the same instant because one row causes them all: `size` of them on
+    average, with equal values in these columns. A `share` of all rows arrives this way."""
 
     share: float
     size: float
@@ -50,20 +49,20 @@ class Clump:
 
 @dataclass(frozen=True)
 class Characteristics:
-    """Beside d, l and g:
+    """Besides d, l and g:
 
-    - `fixed`: all rows live equally long, so that they go in the order in which they come.
-    - `regular`: they come at equal distances.
-    - `paired`: one goes just when another comes that agrees in these columns (K remark 22.1, and
-      windows over counts); None if not.
-    - `following`: the share of rows that begin where an equal one ends: pieces of one that stays.
-    - `written`: how far ahead the end lies that an element comes with. That is its validity, unless
-      it may be retracted before; INFINITE where each end is an element of its own.
-    - `lead`: how far ahead its start lies when an element is given.
-    - `different`: how many different rows there are at an instant, where that is known better than
-      from the values of columns.
-    - `clumps`: rows that come together.
-    - `batches`: how many there are, a chronon.
+    - `fixed`: all rows have the same length of validity, so they expire in order of arrival.
+    - `regular`: they arrive at equal intervals.
+    - `paired`: a row expires exactly when another row with equal values in these columns arrives (K
+      remark 22.1, and count windows); None if not.
+    - `following`: the share of rows that begin where an equal one ends: pieces of one longer row.
+    - `written`: the distance to the end in an element. That is its validity, unless it may be
+      retracted earlier; INFINITE if each end is an element of its own.
+    - `lead`: the distance to the start of an element when it is emitted.
+    - `different`: the number of different rows at an instant, if that is known better than from the
+      values of columns.
+    - `clumps`: rows that arrive together.
+    - `batches`: the number of batches per chronon.
     """
 
     distance: float
@@ -83,62 +82,62 @@ class Characteristics:
 
     @property
     def rate(self) -> float:
-        """Rows that come, a chronon."""
+        """Inserted rows per chronon."""
         return 1 / self.distance
 
     @property
     def elements(self) -> float:
-        """Elements on the edge, a chronon."""
+        """Elements on the edge per chronon."""
         return (1 + self.retracted) / self.distance
 
     @property
     def busy(self) -> float:
-        """How many batches have rows, a chronon; rows that come together are in one."""
+        """Batches with rows per chronon; rows that arrive together are in one."""
         return min(self.batches, self.steps() * (1 + self.retracted))
 
     @property
     def present(self) -> float:
-        """How many rows hold at an instant (K §22.4.3: l/d)."""
+        """The number of rows that are valid at an instant (K §22.4.3: l/d)."""
         return self.length / self.distance
 
     @property
     def ahead(self) -> float:
-        """How many starts and ends that elements came with lie ahead at an instant."""
+        """The number of known future starts and ends at an instant."""
         written = self.length if self.written is None else self.written
         ends = 0.0 if written == INFINITE else self.elements * (written + self.lead)
         return ends + self.elements * self.lead
 
     @property
     def variety(self) -> float:
-        """How many different rows there are at an instant."""
+        """The number of different rows at an instant."""
         by_values = occupied(self.distinct_rows(), self.present)
         return by_values if self.different is None else min(self.different, by_values)
 
     def steps(self, columns: Iterable[Key] = ()) -> float:
-        """How often rows come, a chronon, if those that come at one instant and agree in these
-        columns count once, and those not that take the place of an equal one."""
+        """Arrivals per chronon, where rows of one instant with equal values in these columns count
+        once, and rows that replace an equal one do not count."""
         own = frozenset(columns)
         spared = sum(c.share * (1 - 1 / c.size) for c in self.clumps if own <= c.columns)
         return self.rate * max((1 - spared) * (1 - self.following), 1e-9)
 
     @property
     def width(self) -> float:
-        """Bytes of a row."""
+        """Bytes per row."""
         return sum(column.width for column in self.columns.values())
 
     def column(self, key: Key) -> ColumnFacts:
         return self.columns.get(key) or ColumnFacts(DISTINCT)
 
     def distinct_rows(self) -> float:
-        """How many different rows there are in the long run: any combination of values."""
+        """The number of different rows in the long run: all combinations of values."""
         own = (c for c in self.columns.values() if c.same_as not in self.columns)
         return product(column.distinct for column in own)
 
     def with_rate(
         self, rate: float, length: float | None = None, **changes: object
     ) -> Characteristics:
-        """So many rows a chronon; at least one in an age, which lives for a moment, so that nothing
-        is divided by zero."""
+        """The flow with a number of rows per chronon. It is never zero, to avoid division by
+        zero."""
         length = max(self.length if length is None else length, MOMENT)
         rate = max(rate, 1 / AGE)
         return replace(self, distance=1 / rate, length=length, **changes)  # type: ignore[arg-type]
@@ -150,16 +149,16 @@ class Characteristics:
         following: float = 0.0,
         **changes: object,
     ) -> Characteristics:
-        """The rows of these that come at instants of their own: at other distances, and not just
-        when another goes."""
+        """The same rows, arriving at random instants: neither at equal intervals, nor when another
+        row expires."""
         return self.with_rate(
             rate, length, following=following, regular=False, paired=None, **changes
         )
 
 
 def occupied(places: float, balls: float) -> float:
-    """How many of so many places have a ball when balls fall by chance (Cardenas): n(1 - e^(-b/n)),
-    the limit of n(1 - (1 - 1/n)^b) for streams whose rows come by chance.
+    """The expected number of occupied bins among n bins with b random balls (Cardenas):
+    n(1 - e^(-b/n)), the limit of n(1 - (1 - 1/n)^b) for streams with random arrivals.
 
     >>> round(occupied(50, 1000), 1), round(occupied(1e9, 1000), 1), occupied(1e300, 1e-30)
     (50.0, 1000.0, 1e-30)
@@ -167,7 +166,7 @@ def occupied(places: float, balls: float) -> float:
     if places <= 0 or balls <= 0:
         return 0.0
     if balls < 1e-12 * places:
-        return balls  # also where the share is too small for a number
+        return balls  # also if the share underflows
     return -places * math.expm1(-balls / places)
 
 

@@ -1,9 +1,9 @@
-"""Counts that come and go by chance: how often something that depends on them changes.
+"""Random counts: how often a value that depends on them changes.
 
-Rows that come by chance at rate λ and stay for l chronons on average are, at any instant, a
-Poisson number of mean λ·l, whatever the distribution of their lives (the queue M/G/∞). So the
-formulas below are exact for Poisson arrivals, where K's are limits: K takes a key to be either
-always or never there.
+If rows arrive at random with rate λ and stay for l chronons on average, their number at any instant
+is Poisson with mean λ·l, whatever the distribution of their lifetimes (the queue M/G/∞). So the
+formulas below are exact for Poisson arrivals. K's are limits: K assumes that a key is either always
+or never present.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Level = Callable[[Floats, Floats], Floats]
 
-MOST = 2000.0  # means beyond it are scaled down: what decides is then the ratio
+MOST = 2000.0  # larger means are scaled down: then only the ratio matters
 
 
 def ever_there(mean: float) -> float:
-    """The chance that a count of this mean is not zero."""
+    """The probability that a count with this mean is not zero."""
     return -math.expm1(-mean)
 
 
 def unequal(mean: float) -> float:
-    """The chance that two counts of this mean differ: 1 - e^(-2m)·I₀(2m). So often rows that come
-    and go within a granule do not cancel out.
+    """The probability that two counts with this mean differ: 1 - e^(-2m)·I₀(2m). That is how often
+    rows that arrive and expire within a granule do not cancel out.
 
     >>> round(unequal(1e-6) * 1e6, 3), round(unequal(1.0), 3), round(unequal(1e6), 3)
     (2.0, 0.691, 1.0)
@@ -40,7 +40,7 @@ def unequal(mean: float) -> float:
 
 
 def poisson(mean: float) -> tuple[Floats, Floats]:
-    """Counts that are not too rare, and their chances."""
+    """Counts that are not too rare, and their probabilities."""
     spread = 6 * math.sqrt(mean) + 6
     counts = np.arange(max(0.0, math.floor(mean - spread)), math.ceil(mean + spread) + 1)
     factorials = np.array([math.lgamma(count + 1) for count in counts])
@@ -49,8 +49,8 @@ def poisson(mean: float) -> tuple[Floats, Floats]:
 
 
 def level_changes(level: Level, left: float, right: float) -> tuple[float, float, float]:
-    """Of a level that depends on the counts of a row in two inputs, of these means: its mean, and
-    the chance that a row more or less in the left and in the right input changes it."""
+    """For a level that depends on the counts of a row in two inputs with these means: its mean, and
+    the probabilities that one row more or less in the left and in the right input changes it."""
     scale = max(left, right, MOST) / MOST
     counts, chances = poisson(left / scale)
     others, other_chances = poisson(right / scale)

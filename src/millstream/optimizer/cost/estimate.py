@@ -1,7 +1,7 @@
-"""The estimates of a physical plan: bottom up, each operator from what its inputs give (K §22.3).
+"""The estimates of a physical plan: bottom up, each operator from its inputs (K §22.3).
 
-Each family of operators has a file with its formulas; the table below says which function belongs
-to which operator. A node that several others read is counted once.
+Each family of operators has a file with its formulas; the table below maps operators to functions.
+A shared node is counted once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.top_n import TopN
 from millstream.physical.operators.union import Union
 
-IDLE = 0.25  # what a batch without rows costs of one with rows: time goes on, and no more
+IDLE = 0.25  # the cost of a batch without rows, as a share of one with rows: only time advances
 
 Formula = Callable[[Any, Sequence[Characteristics], Model], Given]
 
@@ -81,8 +81,9 @@ FORMULAS: Mapping[type[PhysicalPlan], Formula] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one operator: its output, the rows and bytes of its state, and its processing costs: how
-    often it does what, and for how many batches with rows; nanoseconds. All of that a chronon."""
+    """Estimates of one operator: its output, the rows and bytes of its state, and its processing
+    cost: the counts of primitive operations, the batches with rows, and nanoseconds, all per
+    chronon."""
 
     output: Characteristics
     rows: float
@@ -94,7 +95,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class EngineCost:
-    """What the engine does beside the operators: how often, and what that costs, per chronon."""
+    """Work of the engine besides the operators: how often, and its cost, per chronon."""
 
     name: str
     count: float
@@ -103,7 +104,7 @@ class EngineCost:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Of a plan and each of its operators, and of what the engine takes beside them."""
+    """Estimates of a plan, each of its operators, and the overhead of the engine."""
 
     plan: PhysicalPlan
     statistics: Statistics
@@ -132,13 +133,13 @@ class Estimates:
 
     @property
     def cost(self) -> float:
-        """Nanoseconds a chronon."""
+        """Nanoseconds per chronon."""
         own = sum(estimate.cost for _, estimate in self)
         return own + sum(each.cost for each in self.engine)
 
     @property
     def share(self) -> float:
-        """How much of a processor it takes; on raw time as if a unit were a second."""
+        """The share of a processor that it uses; on raw time a unit counts as a second."""
         return self.cost * self.statistics.second / 1e9
 
     @property

@@ -1,9 +1,9 @@
-"""Joins that ask whether a row has a partner: semi, anti and outer join. K composes them of others;
-here they are operators of their own, so the formulas are ours.
+"""Joins that test whether a row has a partner: semi, anti and outer join. K composes them from
+other operators; here they are operators of their own, so the formulas are ours.
 
-Each row of the gated input has partners of a Poisson number, of mean ρ: it has one in 1 - e^(-ρ) of
-cases. Partners come at rate μ, so it gets its first one, and loses its last one, μ·e^(-ρ) times a
-chronon each while it lives.
+The number of partners of a row of the gated input is Poisson with mean ρ: it has a partner with
+probability 1 - e^(-ρ). Partners arrive at rate μ, so the row gets its first partner, and loses its
+last one, μ·e^(-ρ) times per chronon each while it is valid.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from millstream.physical.operators.outer_join import OuterJoin
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.semi_join import SemiJoin
 
-ROW_BYTES = 64.0  # of a row at a gate, beside its columns
+ROW_BYTES = 64.0  # of a row at a gate, besides its columns
 EVENT_BYTES = 28.0
 
 
 @dataclass(frozen=True)
 class Passing:
-    """Rows that begin to pass a gate, a chronon; those that are stopped before their end; and how
-    many pass at an instant."""
+    """Rows that begin to pass a gate, per chronon; those that are stopped before their end; and the
+    number that pass at an instant."""
 
     begun: float
     stopped: float
@@ -51,8 +51,8 @@ class Passing:
 def passing(
     rate: float, present: float, matched: float, arrivals: float, partners: float, anti: bool
 ) -> Passing:
-    """What passes a gate. Of the rows, `matched` can have partners at all; to each of those they
-    come at rate μ = `arrivals`, and there are ρ = `partners` of them on average."""
+    """The rows that pass a gate. `matched` of the rows can have partners at all; for each of those,
+    partners arrive at rate μ = `arrivals`, and there are ρ = `partners` of them on average."""
     none = math.exp(-partners)
     swings = present * matched * arrivals * none
     share = 1 - matched + matched * none if anti else matched * ever_there(partners)
@@ -63,7 +63,7 @@ def passing(
 
 
 def semi_join(node: SemiJoin, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """Rows of the left input while they have a partner, or none."""
+    """Rows of the left input while they have a partner, or while they have none."""
     left, right = inputs
     passed = _passing(node.inputs, node.keys, node.condition, inputs, 0, node.anti, model)
     output = _passed(left, passed, node.form is Form.SIGNED, left.batches + right.batches)
@@ -72,19 +72,19 @@ def semi_join(node: SemiJoin, inputs: Sequence[Characteristics], model: Model) -
     rows, size = _gate_state(left, right)
     work = _gate_work(left, right, len(node.keys), len(node.left.schema), output)
     if node.threshold:
-        # For each change of the threshold a search, and an event for each row that it crosses.
+        # One search per change of the threshold, and one event per row that it crosses.
         work = together(work, {Primitive.EVENT: right.elements + output.elements})
         rows += left.variety
     elif node.condition is not None:
         beside = _areas(node.inputs, node.keys, node.condition, inputs, model)
         work = together(work, beside.work, {Primitive.EVENT: 2 * beside.output.elements})
-        rows += beside.rows + beside.output.ahead - right.ahead  # pairs cover, not right rows
+        rows += beside.rows + beside.output.ahead - right.ahead  # pairs cover rows, not right rows
         size += beside.bytes
     return Given(output, work, rows, size)
 
 
 def outer_join(node: OuterJoin, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """The pairs of a join, and at a gate for each outer input its rows without a partner."""
+    """The pairs of a join, and a gate per outer input for its rows without a partner."""
     pairs = _areas(node.inputs, node.keys, node.condition, inputs, model)
     parts = [pairs.output]
     works, rows, size = [pairs.work], pairs.rows, pairs.bytes
@@ -139,8 +139,8 @@ def _passing(
 
 
 def _passed(own: Characteristics, passed: Passing, hybrid: bool, batches: float) -> Characteristics:
-    """What comes out of a gate. A row keeps its end and is retracted only if it must go before
-    (G5's hybrid); where its input may be retracted, ends are elements anyway."""
+    """The output of a gate. A row keeps its end and is retracted only if it must expire earlier
+    (G5's hybrid); if its input may be retracted, ends are elements anyway."""
     begun = max(passed.begun, 1e-300)
     signed = own.written == INFINITE
     early = passed.stopped / begun + own.retracted
@@ -166,8 +166,8 @@ def _swinging(keys: Sequence[JoinKey], left: Characteristics, passed: Passing) -
 
 
 def _remaining(own: Characteristics, passed: Passing) -> float:
-    """How far ahead an element's end lies: all of its life for one that passes at once, half of it
-    for one that is let through or stopped later."""
+    """The distance to an element's end: its whole validity if it passes at once, half of it if it
+    is let through or stopped later."""
     length = own.length if own.written is None else own.written
     at_once = max(passed.begun - passed.stopped, 0.0)
     elements = passed.begun + passed.stopped
@@ -175,7 +175,7 @@ def _remaining(own: Characteristics, passed: Passing) -> float:
 
 
 def _gate_state(own: Characteristics, other: Characteristics) -> tuple[float, float]:
-    """The rows at the gate, and the ends that lie ahead of both inputs."""
+    """The rows at the gate, and the future ends of both inputs."""
     ahead = own.ahead + other.ahead
     size = own.present * (ROW_BYTES + own.width) + ahead * EVENT_BYTES
     return own.present + ahead, ROOM * size

@@ -1,4 +1,4 @@
-"""The binary join (K §22.4.3), and what its areas cost."""
+"""The binary join (K §22.4.3), and the cost of its areas."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from millstream.physical.joins.areas.area import Probing
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 
-RING_BYTES = 44.0  # of an element of a ring, beside its row
+RING_BYTES = 44.0  # of an element of a ring, besides its row
 CALENDAR_BYTES = 48.0  # … of a calendar, and of its chain
-KEY_BYTES = 36.0  # of a key, whoever has it
-WIDER = 1.5  # partitions of a calendar are so much wider than they need to be
-CLOSING_BYTES = 80.0  # … more where elements are found by their row
+KEY_BYTES = 36.0  # per key, of either side
+WIDER = 1.5  # the factor by which partitions of a calendar are wider than necessary
+CLOSING_BYTES = 80.0  # … additional, if elements are found by their row
 
 
 # --- formulas -------------------------------------------------------------------------------------
 
 
 def product_distance_length(d1: float, l1: float, d2: float, l2: float) -> tuple[float, float]:
-    """K eq. 22.4: each row meets what the other area holds, for as long as both live."""
+    """K eq. 22.4: each row meets the rows of the other area, for as long as both are valid."""
     return d1 * d2 / (l1 + l2), l1 * l2 / (l1 + l2)
 
 
 def side_rows(d: float, life: float, expiry: float) -> float:
-    """K eq. 22.18 for one side: l/d rows, and half of what comes from one expiry to the next; K's
-    eager expiry is whenever a row of the other side comes."""
+    """K eq. 22.18 for one side: l/d rows, and half of those that arrive between two expiries; K's
+    eager expiry is at each arrival of the other side."""
     return life / d + expiry / (2 * d)
 
 
@@ -74,7 +74,7 @@ def join(node: Join, inputs: Sequence[Characteristics], model: Model) -> Given:
 def _pairs(
     node: Join, inputs: Sequence[Characteristics], model: Model
 ) -> tuple[float, Characteristics]:
-    """How many pairs meet by their key, a chronon; and what the join gives."""
+    """The number of pairs with equal keys per chronon, and the output of the join."""
     left, right = inputs
     keyed = key_selectivity(node.keys, left, right)
     columns = joined_columns(node.inputs, inputs)
@@ -105,7 +105,7 @@ def _pairs(
 
 
 def _key_bytes(keys: Sequence[JoinKey], inputs: Sequence[Characteristics]) -> float:
-    """Both areas know their keys by the same codes."""
+    """Both areas use the same codes for keys."""
     if not keys:
         return 0.0
     sides = ([key.left for key in keys], [key.right for key in keys])
@@ -126,7 +126,7 @@ def key_selectivity(
 
 
 def narrow(key: JoinKey, columns: dict[Key, ColumnFacts]) -> None:
-    """Columns that are equal have the values that both had, and one tells the other."""
+    """Equal columns have the values that both sides have, and one determines the other."""
     sides = [side.key for side in (key.left, key.right) if isinstance(side, Column)]
     least = min((columns[side].distinct for side in sides), default=1.0)
     for side in sides:
@@ -136,16 +136,16 @@ def narrow(key: JoinKey, columns: dict[Key, ColumnFacts]) -> None:
 
 
 def pair_retractions(left: Characteristics, right: Characteristics) -> float:
-    """For each pair that comes, how many are taken back: a row that is retracted takes back its
-    pairs with all that the other side holds. Of (l₁ + l₂)/(d₁·d₂) pairs that is l₂/(d₁·d₂) for a
-    left side whose rows are all retracted, and l₁/(d₁·d₂) for such a right side."""
+    """The number of retractions per pair: a retracted row retracts its pairs with all rows of the
+    other side. Of (l₁ + l₂)/(d₁·d₂) pairs that is l₂/(d₁·d₂) for a left side whose rows are all
+    retracted, and l₁/(d₁·d₂) for such a right side."""
     both = left.length + right.length
     return (left.retracted * right.length + right.retracted * left.length) / both
 
 
 def pair_clumps(node: Join, inputs: Sequence[Characteristics], share: float) -> tuple[Clump, ...]:
-    """A row that comes brings its pairs with all that it meets, m/(1 - e^(-m)) of them if there are
-    any; in all of them its own columns are the same, and those that are equal to them."""
+    """An arriving row produces all its pairs at once, m/(1 - e^(-m)) of them if there are any; its
+    own columns, and those equal to them, are the same in all of them."""
     both = inputs[0].length + inputs[1].length
     sides = [side for key in node.keys for side in (key.left, key.right)]
     equal = {side.key for side in sides if isinstance(side, Column)}
@@ -160,8 +160,8 @@ def pair_clumps(node: Join, inputs: Sequence[Characteristics], share: float) -> 
 
 
 def pair_end(left: Characteristics, right: Characteristics) -> float | None:
-    """How far ahead the end lies that a pair comes with. Where one side's rows come without, it is
-    that of the other one: all of it for a row that just came, half of it for one that was there."""
+    """The distance to the end that a pair carries. If the rows of one side carry none, it is that
+    of the other side: all of it for a row that just arrived, half of it for a stored row."""
     ends = [side.length if side.written is None else side.written for side in (left, right)]
     if INFINITE not in ends:
         return None
@@ -180,8 +180,8 @@ def keeps_order(choice: AreaChoice, side: PhysicalPlan) -> bool:
 def area_rows(
     choice: AreaChoice, side: PhysicalPlan, given: Characteristics, other: Characteristics
 ) -> float:
-    """The rows of an area. Expiry comes with a row of the other side, or with a batch without any;
-    one that is lazy waits longer, and of a calendar the partition waits that the frontier is in."""
+    """The rows of an area. Expiry occurs with a row of the other side, or with a batch without any;
+    lazy expiry waits longer, and the current partition of a calendar waits for the frontier."""
     between = min(other.distance, 1 / other.batches) if other.batches else other.distance
     waits = max(between, float(choice.lazy))
     if not keeps_order(choice, side):
@@ -203,8 +203,8 @@ def side_work(
     keys: int,
     indexes: float = 1.0,
 ) -> Work:
-    """K eq. 22.20 and 22.23: a row's key is coded, the row is put into its area and leaves it; one
-    that is retracted is looked for."""
+    """K eq. 22.20 and 22.23: the key of a row is coded, and the row is inserted into its area and
+    leaves it; a retracted row is searched for."""
     kept = Primitive.INSERT if keeps_order(choice, side) else Primitive.SCHEDULE
     own: Work = {
         kept: given.rate * indexes,
@@ -219,7 +219,7 @@ def side_work(
 def candidate_work(
     areas: Sequence[AreaChoice], inputs: Sequence[Characteristics], met: float
 ) -> Work:
-    """K eq. 22.21: along the chain of a key as many rows are looked at as meet; in a loop all."""
+    """K eq. 22.21: in the chain of a key only matching rows are examined; in a loop all rows."""
     left, right = inputs
     looked = 0.0
     for choice, probing, probed in ((areas[1], left, right), (areas[0], right, left)):
@@ -231,7 +231,7 @@ def candidate_work(
 
 
 def tested_work(condition: Expression | None, pairs: float) -> Work:
-    """What is not an equality is tested on the pairs that are."""
+    """Conditions that are not equalities are tested on the pairs with equal keys."""
     if condition is None:
         return {}
     return {Primitive.PAIR: pairs, Primitive.EXPRESSION: pairs * parts_of(condition)}

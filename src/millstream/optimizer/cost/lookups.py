@@ -1,4 +1,4 @@
-"""The lookup join: each left row meets what the right input holds at its instant (G5 §4)."""
+"""The lookup join: each left row meets the right rows that are valid at its instant (G5 §4)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from millstream.optimizer.cost.selectivity import facts_of_value, selectivity
 from millstream.optimizer.cost.work import Primitive, coded, together
 from millstream.physical.operators.lookup_join import LookupJoin
 
-VERSION_BYTES = 88.0  # of a row of the relation beside its values: its code, and its version
+VERSION_BYTES = 88.0  # of a row of the relation besides its values: its code, and its version
 
 
 def lookup_join(node: LookupJoin, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """A left row is looked up once, a right one is coded and begins or ends a version; the state
-    is what the right input holds."""
+    """A left row is looked up once, a right row is coded and begins or ends a version; the state is
+    the rows of the right input."""
     left, right = inputs
     met = right.present * key_selectivity(node.keys, left, right)
     share, output = _output(node, inputs, met, model)
@@ -50,8 +50,8 @@ def lookup_join(node: LookupJoin, inputs: Sequence[Characteristics], model: Mode
 def _output(
     node: LookupJoin, inputs: Sequence[Characteristics], met: float, model: Model
 ) -> tuple[float, Characteristics]:
-    """Which share of the pairs of equal key satisfies the condition; and what comes of left rows
-    that meet so many others."""
+    """The share of pairs with equal keys that satisfies the condition; and the output of left rows
+    with this number of matches."""
     left, right = inputs
     columns = joined_columns(node.inputs, inputs)
     for key in node.keys:
@@ -81,7 +81,7 @@ def _output(
 def _partnered(
     node: LookupJoin, inputs: Sequence[Characteristics], met: float, share: float
 ) -> float:
-    """The share of left rows that have a partner: their key is there, and one of its rows does."""
+    """The share of left rows with a partner: their key is present, and one of its rows matches."""
     left, right = inputs
     if not node.keys:
         return ever_there(met * share)
@@ -91,6 +91,6 @@ def _partnered(
 
 
 def _keys(node: LookupJoin, right: Characteristics) -> float:
-    """How many keys the right input has at an instant."""
+    """The number of keys of the right input at an instant."""
     distinct = product(facts_of_value(key.right, right).distinct for key in node.keys)
     return occupied(distinct, right.present)

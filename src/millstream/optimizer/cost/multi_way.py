@@ -1,4 +1,4 @@
-"""The join of many inputs (G3 §4): like the binary one, without intermediate results to keep."""
+"""The multi-way join (G3 §4): like the binary join, without stored intermediate results."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from millstream.physical.operators.multi_join import MultiJoin
 
 
 def joint_rate_length(inputs: Sequence[tuple[float, float]], share: float) -> tuple[float, float]:
-    """Eq. 22.4 for any number of inputs (dᵢ, lᵢ): a row of one meets all that the others hold, and
-    there are σ·∏ lᵢ/dᵢ results at an instant; so r' = σ·∏ (lᵢ/dᵢ)·∑ 1/lᵢ and l' = 1 / ∑ 1/lᵢ."""
+    """Eq. 22.4 for any number of inputs (dᵢ, lᵢ): a row of one input meets all rows of the others,
+    and there are σ·∏ lᵢ/dᵢ results at an instant; so r' = σ·∏ (lᵢ/dᵢ)·∑ 1/lᵢ and
+    l' = 1 / ∑ 1/lᵢ."""
     held = share * math.prod(life / d for d, life in inputs)
     length = 1 / sum(1 / life for _, life in inputs)
     return held / length, length
 
 
 def multi_join(node: MultiJoin, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """State: the rows of each input, in as many areas as others reach it by; where it is lazy, half
-    of what comes in an interval waits. Costs: for each new element the partial results on its way
-    (G3 §4.2: λ·(N₁ + N₁·N₂/max(v₁, v₂) + …), or with hash tables only what meets)."""
+    """State: the rows of each input, in one area per key by which it is probed; with lazy expiry,
+    half of the rows of an interval wait. Costs: the partial results of each new element (G3 §4.2:
+    λ·(N₁ + N₁·N₂/max(v₁, v₂) + …), or with hash tables only those that match)."""
     columns = joined_columns(node.sources, inputs)
     for link in node.links:
         narrow(link.key, columns)
@@ -50,8 +51,8 @@ def multi_join(node: MultiJoin, inputs: Sequence[Characteristics], model: Model)
 def class_selectivity(
     equals: EqualityClass, inputs: Sequence[Characteristics], ports: Sequence[int] | None = None
 ) -> float:
-    """The share of combinations in which all members are equal: of k values, the smallest number of
-    different ones is free, the others must hit it (G3: one in max(v, w) for each pair)."""
+    """The share of combinations in which all members are equal: the member with the fewest distinct
+    values is free, the others must match it (G3: one in max(v, w) per pair)."""
     members = [
         facts_of_value(expression, inputs[port]).distinct
         for port, expression in equals.members
@@ -61,7 +62,7 @@ def class_selectivity(
 
 
 def _retractions(inputs: Sequence[Characteristics]) -> float:
-    """Eq. as for two inputs: of all results, 1/lᵢ of ∑ 1/l come, and go, with a row of input i."""
+    """As for two inputs: of all results, 1/lᵢ of ∑ 1/l begin, and end, with a row of input i."""
     total = sum(1 / input.length for input in inputs)
     return sum(input.retracted / input.length for input in inputs) / total
 
@@ -99,8 +100,8 @@ def _way(
     inputs: Sequence[Characteristics],
     model: Model,
 ) -> Work:
-    """The partial results on the way of one input's new elements. A step that an equality links to
-    what is bound is probed by it, any other one scans all."""
+    """The partial results of one input's new elements. A step with an equality to the bound inputs
+    is probed by it, any other step scans all rows."""
     work: Work = {}
     partial = inputs[port].elements
     bound: list[int] = []
@@ -109,7 +110,7 @@ def _way(
             there = inputs[step.port].present
             before = product(class_selectivity(c, inputs, bound) for c in node.classes)
             after = product(class_selectivity(c, inputs, [*bound, step.port]) for c in node.classes)
-            # Values that never come twice never meet: both shares are 0.
+            # Values that never repeat never match: both shares are 0.
             equal = after / before if after else 0.0
             met = partial * there * (equal if step.shared else 1.0)
             pairs: Work = {Primitive.PROBE: partial, Primitive.CANDIDATE: met, Primitive.PAIR: met}

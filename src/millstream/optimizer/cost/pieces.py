@@ -1,4 +1,4 @@
-"""Operators that cut validity into pieces, or put pieces together (K §22.4.7)."""
+"""Operators that cut validity into pieces, or merge pieces (K §22.4.7)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ROW_BYTES = 40.0
 
 
 def split_distance_length(d: float, life: float, l_out: float) -> tuple[float, float]:
-    """K eq. 22.8: l/l_out pieces of each row that is longer than l_out."""
+    """K eq. 22.8: l/l_out pieces per row that is longer than l_out."""
     return (d * l_out / life, l_out) if l_out < life else (d, life)
 
 
 def split(node: Split, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """Our split cuts on a grid: at each granule a row is there once, with its count, so many
-    elements as there are different rows; eq. 22.8 counts equal rows apart."""
+    """Our split cuts on a grid: in each granule there is one element per different row, with its
+    count; eq. 22.8 counts equal rows separately."""
     (input,) = inputs
     granule, values = float(node.granule), input.distinct_rows()
     live = occupied(values, input.present)
@@ -40,8 +40,8 @@ def split(node: Split, inputs: Sequence[Characteristics], model: Model) -> Given
 
 
 def cut(node: Cut, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """K eq. 22.8, 22.40 to 22.44: rows of which pieces lie ahead are kept, l/d of them but for the
-    last piece of each."""
+    """K eq. 22.8, 22.40 to 22.44: rows with future pieces are kept, l/d of them without the last
+    piece of each."""
     (input,) = inputs
     length = float(node.length)
     distance, piece = split_distance_length(input.distance, input.length, length)
@@ -57,9 +57,9 @@ def cut(node: Cut, inputs: Sequence[Characteristics], model: Model) -> Given:
 
 
 def coalesce(node: Coalesce, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """Pieces that follow an equal one become part of it, up to the longest length: with a share f
-    of rows that follow another, d' = d/(1 - f) and l' = l/(1 - f), at most by longest/l. All pieces
-    that may still grow are kept, and those that wait to go out in order."""
+    """Adjacent pieces of equal rows are merged, up to the longest length: if a share f of rows
+    follows another, d' = d/(1 - f) and l' = l/(1 - f), at most by longest/l. Pieces that may still
+    grow are kept, and so are those that wait to be emitted in order."""
     (input,) = inputs
     longer = 1 / max(1 - input.following, 1e-9)
     longer = max(1.0, min(longer, node.longest / input.length))

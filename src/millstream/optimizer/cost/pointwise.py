@@ -1,5 +1,5 @@
-"""Operators that look at how often a row is there: distinct, difference, intersection and their kin
-(K §22.4.4; G5 §5.4.1 for δ* and the negation)."""
+"""Operators on the multiplicity of rows: distinct, difference, intersection and similar (K §22.4.4;
+G5 §5.4.1 for δ* and the negation)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.pointwise import Form, Pointwise, PointwiseFunction
 
-KEY_BYTES = 32.0  # of a row that is told from others, beside its columns
-LARGEST_BYTES = 14.0  # … where only its largest end is kept
+KEY_BYTES = 32.0  # of a distinct row, besides its columns
+LARGEST_BYTES = 14.0  # … if only its largest end is kept
 EVENT_BYTES = 12.0
 
 _LEVELS: Mapping[PointwiseFunction, Level] = {
@@ -39,19 +39,19 @@ _LEVELS: Mapping[PointwiseFunction, Level] = {
 
 
 def distinct_length(d: float, life: float, n: float) -> float:
-    """K eq. 22.5: l' = n·d if n·d ≤ l: an equal row came n·d before; else l."""
+    """K eq. 22.5: l' = n·d if n·d ≤ l: an equal row arrived n·d before; else l."""
     return min(n * d, life)
 
 
 def distinct_rate_length(
     d: float, life: float, g: float, n: float, fixed: bool
 ) -> tuple[float, float]:
-    """Eq. 22.5 for rows that come by chance: the output covers the time in which a row is there at
-    all, n·(1 - e^(-ρ)) rows at an instant with ρ = l/(n·d).
+    """Eq. 22.5 for random arrivals: the output covers the time in which a row is present at all,
+    n·(1 - e^(-ρ)) rows at an instant with ρ = l/(n·d).
 
-    Where all live equally long each row lengthens what is there, so that d' = d, but for equal rows
-    of one granule. Where they do not, a row adds something only if it outlives all equal ones that
-    are there. Pairs of two windows live anything up to the shorter one with the same chance; then
+    If all rows have the same length of validity, each extends the output, so d' = d, except for
+    equal rows of one granule. Otherwise a row extends the output only if it outlives all equal rows
+    that are present. The validity of pairs of two windows is uniform up to the shorter window; then
     ∫₀¹ e^(-ρu²) du = ½·√(π/ρ)·erf(√ρ) of them do.
     """
     load = life / (n * d)
@@ -65,7 +65,7 @@ def distinct_rate_length(
 
 
 def distinct(node: Distinct, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """K eq. 22.5 and 22.24 to 22.29; as G5's δ* it keeps one number a row of the output."""
+    """K eq. 22.5 and 22.24 to 22.29; as G5's δ* it keeps one number per row of the output."""
     (input,) = inputs
     values = input.distinct_rows()
     rate, length = distinct_rate_length(
@@ -94,9 +94,9 @@ def distinct(node: Distinct, inputs: Sequence[Characteristics], model: Model) ->
 def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) -> Given:
     """How often a level changes that depends on the counts of a row in the inputs.
 
-    For each row value the counts are Poisson, of means l₁/(n₁·d₁) and l₂/(n₂·d₂); values of the
-    smaller domain are among those of the larger one (G3 §4.2). Each start and end of an input
-    changes the level with the chance that `level_changes` finds, and as many pieces begin as end.
+    For each row value the counts are Poisson with means l₁/(n₁·d₁) and l₂/(n₂·d₂); the smaller
+    domain is contained in the larger one (G3 §4.2). Each start and end of an input changes the
+    level with the probability from `level_changes`, and equally many pieces begin and end.
     """
     left, right = inputs[0], inputs[1] if len(inputs) > 1 else None
     level = _capped(_LEVELS[node.function], node.once)
@@ -107,7 +107,7 @@ def pointwise(node: Pointwise, inputs: Sequence[Characteristics], model: Model) 
     moves = granule * changing / (2 * domain)
     rate = domain / granule * unequal(moves) / 2 if moves > 1e-9 else changing / 2
     if len(inputs) == 1 and node.function is PointwiseFunction.IDENTITY:
-        # Equal rows that come at one instant are one element, but they may go at several.
+        # Equal rows that arrive at one instant are one element, but they may expire at several.
         rate = min(rate, 2 * left.steps(left.columns))
     signed = node.form is Form.SIGNED
     own = zip(node.schema, left.columns.values(), strict=True)
@@ -144,7 +144,7 @@ def _changes(
     right: Characteristics | None,
     values: Sequence[float],
 ) -> tuple[float, float]:
-    """Changes of the level of all rows, a chronon, and the rows at an instant."""
+    """Changes of the level of all rows per chronon, and the rows at an instant."""
     if right is None:
         mean, by_left, _ = level_changes(level, left.present / values[0], 0.0)
         return 2 * left.rate * by_left, mean * values[0]

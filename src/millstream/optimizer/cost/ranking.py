@@ -1,4 +1,4 @@
-"""The first n rows, of all or of each group: K has no such operator, the formulas are ours."""
+"""The first n rows, of all or per group. K has no such operator; the formulas are ours."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ RANKED_BYTES = 300.0  # of a row in order: objects of Python
 
 
 def top_rate(rate: float, rows: float, limit: float) -> float:
-    """Rows that come on top, a chronon. Of N rows in an order that has nothing to do with time, one
-    that comes is among the first k in k/N of cases; one that goes was so as often, and another one
-    comes up instead: r' = 2·r·k/N. Where there are no more than k, all rows are on top."""
+    """Rows that enter the top k, per chronon. If the order is independent of time, an arriving row
+    is among the first k of N with probability k/N; an expiring row was with the same probability,
+    and another row takes its place: r' = 2·r·k/N. If there are at most k rows, all are in the
+    top."""
     return rate * min(1.0, 2 * limit / rows) if rows > limit else rate
 
 
 def contenders(rows: float, limit: float) -> float:
-    """How many of N rows may yet come on top, where rows go in the order in which they come: those
+    """The number of N rows that may still enter the top, if rows expire in order of arrival: those
     with fewer than k better ones after them, k·(1 + ln(N/k))."""
     return limit * (1 + math.log(rows / limit)) if rows > limit > 0 else rows
 
 
 def top_n(node: TopN, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """State: all rows that hold and their ends, or only contenders where order tells them."""
+    """State: all valid rows and their ends, or only contenders if rows expire in order."""
     (input,) = inputs
     groups = product(facts_of_value(key, input).distinct for key in node.keys)
     live = occupied(groups, input.present) if node.keys else 1.0
@@ -66,7 +67,7 @@ def top_n(node: TopN, inputs: Sequence[Characteristics], model: Model) -> Given:
 
 
 def _sifted(input: Characteristics, limit: float) -> float:
-    """Rows are sifted batch by batch, up to 1,024 at a time."""
+    """Rows are inserted batch by batch, up to 1,024 at a time."""
     together = min(input.rate / input.batches, 1024.0) if input.batches else 1.0
     if together <= limit:
         return input.present

@@ -1,9 +1,8 @@
-"""How many rows satisfy a condition, and how many values an expression takes.
+"""The selectivity of conditions, and the number of values of expressions.
 
-Values are taken to be equally frequent and columns to be independent of each other, as the papers
-do (G3 §4.2). A comparison with a constant uses the least and the largest value of its column where
-they are known; a condition of which nothing is known has a default below. A selectivity that was
-measured or declared wins over all of this.
+Values are assumed to be equally frequent and columns to be independent, as in the papers (G3 §4.2).
+A comparison with a constant uses the minimum and maximum of its column if they are known; other
+conditions have the defaults below. A measured or declared selectivity takes precedence.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from millstream.optimizer.cost.characteristics import Characteristics, ColumnFac
 from millstream.optimizer.cost.model import Model
 from millstream.optimizer.statistics import DISTINCT, width_of
 
-RANGE = 1 / 3  # of rows satisfy a comparison of which nothing is known
+RANGE = 1 / 3  # of rows satisfy an unknown comparison
 PATTERN = 1 / 10  # … a LIKE
-RARE = 1 / 1000  # … are outside of what was seen: that was of other rows
+RARE = 1 / 1000  # … are outside the range of the sample, which was of other rows
 NULLS = 1 / 20  # … IS NULL of a column that may be NULL
 OTHER = 1 / 3
 
@@ -42,7 +41,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 def filtered(
     condition: Expression, input: Characteristics, model: Model
 ) -> tuple[float, Mapping[Key, ColumnFacts]]:
-    """The share of rows that satisfy a condition, and what their columns are like."""
+    """The share of rows that satisfy a condition, and the facts of their columns."""
     share = selectivity(condition, input, model)
     columns = dict(input.columns)
     for part in conjuncts(condition):
@@ -99,12 +98,12 @@ def _part(condition: Expression, input: Characteristics, model: Model) -> float:
 
 
 def equality(left: ColumnFacts, right: ColumnFacts) -> float:
-    """Two values are equal: one in as many as the side with more of them has (G3 §5.1)."""
+    """Two values are equal: 1 / the larger number of distinct values (G3 §5.1)."""
     return 1 / max(1.0, left.distinct, right.distinct)
 
 
 def _comparison(condition: Expression) -> tuple[str, Column, float] | None:
-    """`column op number`, whichever side the column is on."""
+    """`column op number`, with the column on either side."""
     if not isinstance(condition, Call) or condition.function not in _RANGES:
         return None
     function, (left, right) = condition.function, condition.arguments
@@ -143,7 +142,7 @@ def _range(condition: Call, input: Characteristics) -> float:
 
 
 def _column_range(condition: Call, input: Characteristics) -> float:
-    """Two columns of equal range: each is the larger one as often."""
+    """Two columns with the same range: each is larger equally often."""
     left, right = map(_plain, condition.arguments)
     if not isinstance(left, Column) or not isinstance(right, Column):
         return RANGE
@@ -157,7 +156,7 @@ def _column_range(condition: Call, input: Characteristics) -> float:
 def _narrowed(
     condition: Expression, input: Characteristics, model: Model
 ) -> dict[Key, ColumnFacts]:
-    """What is known of the columns of a condition's rows."""
+    """The facts of the columns of a condition's rows."""
     found = _comparison(condition)
     if found is not None:
         function, column, value = found
@@ -185,7 +184,7 @@ def _narrowed(
 
 
 def facts_of_value(expression: Expression, input: Characteristics) -> ColumnFacts:
-    """What is known of the values of an expression."""
+    """The facts of the values of an expression."""
     width = width_of(expression.type)
     match expression:
         case Column():
@@ -207,7 +206,7 @@ def facts_of_value(expression: Expression, input: Characteristics) -> ColumnFact
 
 
 def as_number(value: object) -> float | None:
-    """A number or time as a float, to tell how far apart two of them are."""
+    """A number or time as a float, to compute distances."""
     match value:
         case bool():
             return None
@@ -219,5 +218,5 @@ def as_number(value: object) -> float | None:
 
 
 def parts_of(expression: Expression) -> float:
-    """How many parts of an expression are evaluated for a row; a column by itself costs nothing."""
+    """The number of evaluated parts of an expression per row; a plain column costs nothing."""
     return sum(1.0 for part in walk(expression) if not isinstance(part, Column | Literal))

@@ -1,9 +1,10 @@
-"""What the Spark engine takes beside the operators: jobs, and rows that change places.
+"""The overhead of the Spark engine besides the operators: jobs, and rows that are moved.
 
-A started query on Spark is one job per batch. A job costs the same whatever is in it, more for each
-level of fragments. A row is read through the JVM and Arrow by the tasks that hold the leaves of the
-plan; where fragments meet it is placed by its key, encoded, shuffled and decoded; an answer goes to
-the driver and to the sink. What the operators take is as on the local engine, in larger batches.
+A started query on Spark is one job per batch. The cost of a job does not depend on its rows, but
+grows with each level of fragments. The tasks of the leaf fragments read rows through the JVM and
+Arrow; between fragments a row is placed by its key, encoded, shuffled and decoded; an answer goes
+to the driver and to the sink. The cost of the operators is as on the local engine, with larger
+batches.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.physical.placing import Placing
 
-BATCH_SECONDS = 1.0  # what comes within it is one job, where the query has no trigger
-TIMES = 2  # words of a row beside its columns: its interval
+BATCH_SECONDS = 1.0  # rows that arrive within it are one job, if the query has no trigger
+TIMES = 2  # words of a row besides its columns: its interval
 
 
 def in_jobs(known: Statistics) -> Statistics:
-    """The statistics of streams whose rows come in batches as large as jobs are."""
+    """The statistics of streams with the batch size of Spark jobs."""
     if not known.domain.microseconds:
         return known  # a batch of raw time is counted in rows
     for name in known.streams:
@@ -32,7 +33,7 @@ def in_jobs(known: Statistics) -> Statistics:
 
 
 def on_spark(estimates: Estimates, placing: Placing, constants: Constants) -> Estimates:
-    """The estimates with what the engine takes. All streams come in the same jobs."""
+    """The estimates with the overhead of the engine. All streams share the same jobs."""
     sources = [node for node, _ in estimates if isinstance(node, Source)]
     jobs = max((estimates[node].output.batches for node in sources), default=0.0)
     costs, columns = constants.spark, len(estimates.plan.schema)

@@ -36,14 +36,14 @@ def filter_distance(d: float, selectivity: float) -> float:
 
 
 def union_distance_length(inputs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """K eq. 22.3: rates add up, and validity is their mean by rate."""
+    """K eq. 22.3: rates add up, and validity is the mean weighted by rate."""
     rate = sum(1 / d for d, _ in inputs)
     return 1 / rate, sum(life / d for d, life in inputs) / rate
 
 
 def granularity_distance_length(d: float, life: float, g: float) -> tuple[float, float]:
-    """K eq. 22.9: what is shorter than a granule is dropped unless it holds at its start, and what
-    is not then holds for the whole of it."""
+    """K eq. 22.9: rows shorter than a granule are dropped unless they are valid at its start, and
+    then they are valid for the whole granule."""
     return (d, life) if life >= g else (d * g / life, g)
 
 
@@ -79,8 +79,8 @@ def source(node: Source, inputs: Sequence[Characteristics], model: Model) -> Giv
 
 
 def _table(node: Source, columns: dict[Key, ColumnFacts], model: Model) -> Given:
-    """Its rows are there; with a change one comes, and one goes by an element of its own. Where it
-    does not change time goes on all the same, every second or so."""
+    """Its rows are present from the start; each change inserts one row and deletes one by a
+    separate element. Without changes, time still advances, about every second."""
     statistics = model.statistics
     known = statistics.stream(node.stream)
     changes = (known.rate or 0.0) / statistics.second
@@ -103,7 +103,7 @@ def _default_distinct(type: object) -> float:
 
 
 def filter(node: Filter, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """K eq. 22.1 and 22.14: each row is tested, those that pass are gathered."""
+    """K eq. 22.1 and 22.14: each row is tested, and rows that pass are gathered."""
     (input,) = inputs
     share, columns = filtered(node.predicate, input, model)
     distance = filter_distance(input.distance, max(share, 1e-12))
@@ -139,7 +139,7 @@ def map(node: Map, inputs: Sequence[Characteristics], model: Model) -> Given:
 
 
 def _agreeing(node: Map, columns: frozenset[Key]) -> frozenset[Key]:
-    """The outputs that are the same in rows which agree in these columns."""
+    """The outputs that are equal in rows with equal values in these columns."""
     return frozenset(
         named.field.key
         for named in node.outputs
@@ -148,7 +148,7 @@ def _agreeing(node: Map, columns: frozenset[Key]) -> frozenset[Key]:
 
 
 def union(node: Union, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """K eq. 22.3 and 22.17. Values of a column may be those of either input, or the same."""
+    """K eq. 22.3 and 22.17. The inputs may have different or equal values in a column."""
     distance, length = union_distance_length([(i.distance, i.length) for i in inputs])
     left, right = ([*i.columns.values()] for i in inputs)
     columns = {
@@ -177,8 +177,8 @@ def _either(one: ColumnFacts, other: ColumnFacts) -> ColumnFacts:
 
 
 def time_window(node: TimeWindow, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """K eq. 22.10 and 22.48. A window that slides is one whose rows come and go on a grid: then it
-    also does what eq. 22.9 says."""
+    """K eq. 22.10 and 22.48. With SLIDE, rows enter and leave on a grid, so eq. 22.9 applies
+    too."""
     (input,) = inputs
     size = model.lifetime(node.size if node.size < INFINITY else INFINITE)
     distance, length, granule = input.distance, size, input.granule

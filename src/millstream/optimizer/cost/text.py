@@ -1,4 +1,4 @@
-"""Estimates for people and for programs: what each operator of a plan gives, keeps and takes."""
+"""Estimates as text and as JSON: the output, state and cost of each operator of a plan."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _HEADINGS = ("rate", "valid", "rows", "memory", "processor")
 
 
 def costs_text(estimates: Estimates) -> str:
-    """A line for each operator, its inputs indented below it, and one for the whole plan; then the
-    defaults that the estimates rest on."""
+    """One line per operator, its inputs indented below it, and one for the whole plan; then the
+    defaults that the estimates use."""
     lines = [
         (_HEADINGS, "operator"),
         *_lines(estimates, estimates.plan, 0, SharedNodes(estimates.plan)),
@@ -28,7 +28,7 @@ def costs_text(estimates: Estimates) -> str:
         for cells, operator in lines
     ]
     if assumed := list(assumptions(estimates)):
-        told += ["", "assumed, since nobody said: " + "; ".join(assumed)]
+        told += ["", "assumed by default: " + "; ".join(assumed)]
     return "\n".join(told)
 
 
@@ -49,7 +49,7 @@ def _lines(
 
 
 def _engine_lines(estimates: Estimates) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What the engine takes beside the operators; rows are counted by their values."""
+    """The overhead of the engine; rows are counted in values."""
     second, domain = estimates.statistics.second, estimates.statistics.domain
     for each in estimates.engine:
         rate = rate_text(each.count * second, domain)
@@ -75,7 +75,7 @@ def _total(estimates: Estimates) -> tuple[str, ...]:
 
 
 def assumptions(estimates: Estimates) -> Iterator[str]:
-    """Defaults that stand in for what is not known of the streams, each stream once."""
+    """The defaults used for unknown statistics, each stream once."""
     streams = {node.stream: node for node, _ in estimates if isinstance(node, Source)}
     for name, node in streams.items():
         own = [column for column in node.schema if not column.name.startswith("$")]
@@ -88,8 +88,8 @@ def assumptions(estimates: Estimates) -> Iterator[str]:
 
 
 def costs_json(estimates: Estimates) -> dict[str, object]:
-    """Rates are rows a second (on raw time a unit), validity is in chronons, processor time in
-    seconds a second (a unit)."""
+    """Rates are rows per second (on raw time per unit), validity is in chronons, processor time in
+    seconds per second (per unit)."""
     second = estimates.statistics.second
     return {
         "rows": estimates.rows,
@@ -124,13 +124,13 @@ def _estimate_json(own: Estimate, second: float) -> dict[str, object]:
     }
 
 
-# --- numbers for people ---------------------------------------------------------------------------
+# --- numbers as text ------------------------------------------------------------------------------
 
 _SPANS = (("d", 86_400e6), ("h", 3600e6), ("min", 60e6), ("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 
 
 def number_text(number: float) -> str:
-    """Three digits that count.
+    """Three significant digits.
 
     >>> [number_text(n) for n in (0.01234, 1.5, 20, 1000.5, 2001, 1234567.0)]
     ['0.0123', '1.5', '20', '1,000', '2,001', '1,230,000']
@@ -172,7 +172,7 @@ def bytes_text(number: float) -> str:
 
 
 def cost_text(nanoseconds: float, domain: TimeDomain) -> str:
-    """What a second takes, as a share of one processor; on raw time what a unit takes."""
+    """The share of one processor; on raw time the processor time per unit."""
     if domain.microseconds:
         return f"{number_text(nanoseconds / 1e7)} %"
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):

@@ -1,13 +1,13 @@
-"""The costs of a plan as G5 counts them (§5.4.1): elements looked at, a unit of time.
+"""The costs of a plan as G5 counts them (§5.4.1): elements examined per unit of time.
 
     filter, map, union      ∑ λ                       δ*          λ₁·N_out / 2
     join, intersection      λ₁·N₁ + λ₂·N₂ (a scan)    group-by    2·λ₁·C, C = 1
-    negation                2·λ₁·log d₁ + 2·λ₂·log d₂, and what is retracted early
+    negation                2·λ₁·log d₁ + 2·λ₂·log d₂, plus early retractions
 
-A row that is retracted by an element of its own is processed twice: where all ends are, that
-doubles the costs of all but group-by and negation, which look at each end anyway. In a hybrid plan
+A row that is retracted by a separate element is processed twice. If all rows are, that doubles the
+costs of all operators except group-by and negation, which process each end anyway. In a hybrid plan
 only the share of early retractions counts twice. So plans of one query in the three approaches can
-be told apart without constants of a machine; for times there is `Estimates.cost`.
+be compared without constants of a machine; `Estimates.cost` estimates times.
 """
 
 from __future__ import annotations

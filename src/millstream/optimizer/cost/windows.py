@@ -1,4 +1,4 @@
-"""Windows over counts, of all rows or of each partition (K §22.4.10 and §22.4.11)."""
+"""Count windows, over all rows or per partition (K §22.4.10 and §22.4.11)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from millstream.optimizer.cost.work import Primitive, coded
 from millstream.physical.operators.count_window import CountWindow
 from millstream.physical.operators.pointwise import Form
 
-ROW_BYTES = 12.0  # of a row in a queue, beside its columns
+ROW_BYTES = 12.0  # of a row in a queue, besides its columns
 PARTITION_BYTES = 48.0
 
 
 def count_length(d: float, rows: float, partitions: float = 1.0) -> float:
-    """K eq. 22.11 and 22.12: l' = n·N·d: a row stays until N more of its partition have come."""
+    """K eq. 22.11 and 22.12: l' = n·N·d: a row stays until N more of its partition have arrived."""
     return partitions * rows * d
 
 
@@ -27,9 +27,9 @@ def _columns(keys: Sequence[Expression]) -> frozenset[Key]:
 
 
 def count_window(node: CountWindow, inputs: Sequence[Characteristics], model: Model) -> Given:
-    """K eq. 22.11, 22.12 and 22.49 to 22.56. With a slide of m, rows wait for it, m/2 of each
-    partition on average; where m is larger than the window, only N of m rows are ever in it. The
-    places of rows that go with a batch are free when it has been read."""
+    """K eq. 22.11, 22.12 and 22.49 to 22.56. With a slide of m, on average m/2 rows per partition
+    wait for it; if m is larger than the window, only N of m rows ever enter it. The slots of rows
+    that leave with a batch are free once the batch has been read."""
     (input,) = inputs
     partitions = product(facts_of_value(key, input).distinct for key in node.keys)
     arrived = model.statistics.ahead / (input.distance * partitions)  # of each partition

@@ -1,9 +1,9 @@
-"""Processing costs: how often an operator does what, and what that costs on this machine.
+"""Processing costs: the primitive operations of operators, and their cost on this machine.
 
-K gives each primitive operation a cost variable (tables 22.1 to 22.7) and counts how often it is
-done in a unit of time. Ours are those of vectorized operators: what a row costs is small, what a
-batch costs whatever is in it is not, and differs from operator to operator. `millstream calibrate`
-measures both on the machine; the defaults below were measured by it too.
+K gives each primitive operation a cost variable (tables 22.1 to 22.7) and counts operations per
+unit of time. Ours are those of vectorized operators: the cost per row is small, the fixed cost per
+batch is not, and depends on the operator. `millstream calibrate` measures both on the machine; it
+also measured the defaults below.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from millstream.model.errors import QueryError
 
 
 class Primitive(Enum):
-    """What costs are counted in; the letter is K's cost variable."""
+    """The primitive operations; the letter is K's cost variable."""
 
-    VECTOR = "vector"  # an operation on a column of a batch, whatever is in it
+    VECTOR = "vector"  # an operation on a column of a batch, regardless of its rows
     EXPRESSION = "expression"  # a part of an expression over one row: C_P, C_F
     PASS = "pass"  # an element is passed on: C_O
     ROUND = "round"  # its times are rounded: C_S
     KEY = "key"  # a value of a key becomes a code: C_H, C_G, C_A
     COMBINE = "combine"  # one more value of a key
-    INSERT = "insert"  # an element is put into a ring, and leaves it: C_B + C_L + C_R
+    INSERT = "insert"  # an element is inserted into a ring, and leaves it: C_B + C_L + C_R
     SCHEDULE = "schedule"  # the same for a calendar
     RETRACT = "retract"  # an element of a calendar ends before its time
-    PROBE = "probe"  # an element looks for partners
-    CANDIDATE = "candidate"  # one that may be a partner is looked at: C_P of a probe
-    PAIR = "pair"  # a pair is made: C_F + C_O
+    PROBE = "probe"  # an element probes for partners
+    CANDIDATE = "candidate"  # a candidate partner is examined: C_P of a probe
+    PAIR = "pair"  # a pair is produced: C_F + C_O
     EVENT = "event"  # a start or an end in order of time: C_Q
     STORE = "store"  # a value is stored or gathered: C_C
-    ACCUMULATE = "accumulate"  # an aggregate takes a row in or out, and is told: C_M, C_E
+    ACCUMULATE = "accumulate"  # an aggregate adds or removes a row, and is evaluated: C_M, C_E
     SWING = "swing"  # a row passes a gate, or is stopped
-    RANK = "rank"  # a row finds its place in an order
+    RANK = "rank"  # a row is inserted into an order
 
 
-# Nanoseconds, as `millstream calibrate` measured them where this was written.
+# Nanoseconds, measured by `millstream calibrate` on the development machine.
 PRIMITIVES: Mapping[Primitive, float] = {
     Primitive.VECTOR: 2_300.0,
     Primitive.EXPRESSION: 1.6,
@@ -86,16 +86,16 @@ BATCHES: Mapping[str, float] = {
 
 
 class Handling(Enum):
-    """What the Spark engine does with batches and rows."""
+    """The work of the Spark engine per batch and per value."""
 
-    JOB = "job"  # a batch, whatever is in it
-    LEVEL = "level"  # fragments behind an exchange, for each batch
-    READ = "read"  # a value is read through the JVM and Arrow by a task
+    JOB = "job"  # a batch, regardless of its rows
+    LEVEL = "level"  # fragments after an exchange, per batch
+    READ = "read"  # a task reads a value through the JVM and Arrow
     EXCHANGE = "exchange"  # a value is encoded, shuffled and decoded
     ANSWER = "answer"  # a value of the answer goes to the driver
 
 
-# Nanoseconds of processor time in all processes, as `millstream calibrate --engine spark` measured.
+# Nanoseconds of processor time in all processes, measured by `millstream calibrate --engine spark`.
 SPARK: Mapping[Handling, float] = {
     Handling.JOB: 400e6,
     Handling.LEVEL: 470e6,
@@ -104,11 +104,11 @@ SPARK: Mapping[Handling, float] = {
     Handling.ANSWER: 320.0,
 }
 
-Work = dict[Primitive, float]  # how often, a chronon
+Work = dict[Primitive, float]  # how often, per chronon
 
 
 def coded(elements: float, columns: int) -> Work:
-    """So many elements are told apart by the values of so many columns."""
+    """Elements are distinguished by the values of a number of columns."""
     if not columns:
         return {}
     return {Primitive.KEY: elements, Primitive.COMBINE: elements * (columns - 1)}
@@ -124,15 +124,15 @@ def together(*parts: Mapping[Primitive, float]) -> Work:
 
 @dataclass(frozen=True)
 class Constants:
-    """Nanoseconds of each primitive operation, of a batch in each kind of operator, and of what the
-    Spark engine does."""
+    """Nanoseconds per primitive operation, per batch of each kind of operator, and of the work of
+    the Spark engine."""
 
     primitives: Mapping[Primitive, float] = field(default_factory=lambda: PRIMITIVES)
     batches: Mapping[str, float] = field(default_factory=lambda: BATCHES)
     spark: Mapping[Handling, float] = field(default_factory=lambda: SPARK)
 
     def cost(self, operator: str, work: Mapping[Primitive, float], batches: float) -> float:
-        """Nanoseconds a chronon of an operator that does so much, and takes so many batches."""
+        """Nanoseconds per chronon of an operator with this work and number of batches."""
         own = sum(count * self.primitives[primitive] for primitive, count in work.items())
         return own + batches * self.batches.get(operator, 0.0)
 
@@ -147,13 +147,13 @@ class Constants:
 
 
 def calibration_file() -> Path:
-    """Where `millstream calibrate` writes: in the user's folder of settings (XDG)."""
+    """The file that `millstream calibrate` writes, in the user's settings folder (XDG)."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "millstream" / "costs.json"
 
 
 def known_constants(path: Path | None = None) -> Constants:
-    """Those of this machine, where they have been measured, else the defaults."""
+    """The measured costs of this machine, or else the defaults."""
     path = calibration_file() if path is None else path
     try:
         told = json.loads(path.read_text())

@@ -1,1 +1,1 @@
-"""What is known of plans, each fact an analysis of its own."""
+"""Facts about plans, one analysis per module."""

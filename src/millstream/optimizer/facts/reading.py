@@ -1,4 +1,4 @@
-"""Which columns expressions read, and what may be put in their place."""
+"""The columns that expressions read, and their substitution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def keys_of(schema: Schema) -> set[Key]:
 
 
 def substituted(expression: Expression, values: Mapping[Key, Expression]) -> Expression:
-    """The expression with other expressions in the place of columns."""
+    """The expression with other expressions in place of columns."""
 
     def change(part: Expression) -> Expression:
         return values.get(part.key, part) if isinstance(part, Column) else part
@@ -32,10 +32,10 @@ def substituted(expression: Expression, values: Mapping[Key, Expression]) -> Exp
 
 
 def movable(predicate: Expression) -> tuple[list[Expression], list[Expression]]:
-    """The parts of a predicate that can each be tested apart, and earlier; and the others.
+    """The parts of a predicate that can be tested separately and earlier; and the others.
 
     If a part can fail, the rows that it sees must stay the same: those for which no part before it
-    is FALSE, since AND looks on where a part is NULL.
+    is FALSE, since AND continues after a NULL.
     """
     parts = conjuncts(predicate)
     if not any(map(can_fail, parts)):

@@ -1,7 +1,7 @@
-"""Which parts of a plan are one.
+"""Shared parts of a plan.
 
-`Nodes` makes equal parts the same object, so that whoever rewrites a plan can go by identity: a
-plan has changed if and only if it is another object. `Consumers` says who is read by several.
+`Nodes` makes equal parts the same object, so that rewrites can compare by identity: a plan has
+changed if and only if it is another object. `Consumers` counts the consumers of each part.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from millstream.logical.plan import Plan, Source, expressions
 
 
 class Nodes:
-    """Plans whose equal parts are one object. Two draws of a random number are not equal."""
+    """Plans whose equal parts are one object. Two calls of a random function are not equal."""
 
     def __init__(self) -> None:
         self._known: dict[object, Plan] = {}
         self._one: dict[int, Plan] = {}
-        self._kept: list[Plan] = []  # so that no number above is given to another object
+        self._kept: list[Plan] = []  # keeps the objects alive, so that no id above is reused
 
     def plan(self, plan: Plan) -> Plan:
         if id(plan) not in self._one:
@@ -37,7 +37,7 @@ class Nodes:
 
 
 def own_values(plan: Plan) -> tuple[object, ...]:
-    """What a node holds beside its inputs."""
+    """The fields of a node except its inputs."""
     names = (field.name for field in fields(plan))  # type: ignore[arg-type]
     return tuple(getattr(plan, name) for name in names if name not in plan.input_names)
 
@@ -60,7 +60,8 @@ class Consumers:
         return self._counts[id(node)] > 1
 
     def share_work(self, node: Plan) -> bool:
-        """Whether several read what somebody computed: then it is done once, and stays so."""
+        """Whether a computed part has several consumers: then it is computed once, and must stay
+        one part."""
         return not isinstance(node, Source) and self.are_several(node)
 
 

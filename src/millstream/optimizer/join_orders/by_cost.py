@@ -1,8 +1,8 @@
-"""Inner joins in the order that costs least, as two-way joins or as one of many.
+"""Inner joins in the cheapest order, as binary joins or as a multi-way join.
 
-Orders are searched for in the join graph, with few weights; whether what was found is better than
-what was written is told by the cost model, over the operators that would run. Where it is not, the
-plan stays as it is.
+Orders are searched in the join graph, with a simple cost function. Then the cost model compares the
+result with the original plan, over the operators that would run. If it is not cheaper, the plan
+stays unchanged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from millstream.physical.joins.areas.area import Probing
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.multi_join import MultiJoin
 
-MOST = 10  # inputs that are searched exactly
-WORTH = 0.9  # of the cost: estimates are not better than that
+MOST = 10  # the maximum number of inputs for an exact search
+WORTH = 0.9  # of the cost: the accuracy of estimates
 
 
 def reorder_joins(
@@ -43,8 +43,7 @@ def reorder_joins(
     constants: Constants | None = None,
     choices: Choices | None = None,
 ) -> Plan:
-    """The plan with each tree of inner joins in its cheapest order; the columns stay as they
-    are."""
+    """The plan with each tree of inner joins in its cheapest order; the columns do not change."""
     return _Reordering(statistics, constants or Constants(), choices).node(plan)
 
 
@@ -73,7 +72,7 @@ class _Reordering:
 
     def _ordered(self, plan: Plan, joins: InnerJoins) -> Plan:
         within = joins.with_inputs(map(self.node, joins.inputs))
-        # Inputs keep their columns, so that trees over them are trees over the others too.
+        # Inputs keep their columns, so trees over the old inputs are also trees over the new ones.
         same = all(map(operator.is_, within.inputs, joins.inputs))
         written = plan if same else self._with_inputs(plan)
         search = cheapest if len(joins.inputs) <= MOST else good_tree
@@ -86,14 +85,14 @@ class _Reordering:
         return estimate(chosen, self._statistics, self._constants).cost
 
 
-# --- one join of many -----------------------------------------------------------------------------
+# --- multi-way joins ------------------------------------------------------------------------------
 
 
 def joins_of_many(
     plan: PhysicalPlan, statistics: Statistics, constants: Constants | None = None
 ) -> PhysicalPlan:
-    """The plan with trees of two-way joins as joins of up to `MOST`, each with its best orders, if
-    that costs less."""
+    """The plan with trees of binary joins as joins of up to `MOST` inputs, each with its best
+    orders, if that costs less."""
     together = multi_way(plan, lambda join: _in_best_orders(join, statistics), MOST)
     if together is plan:
         return plan
@@ -106,7 +105,7 @@ def _in_best_orders(join: MultiJoin, statistics: Statistics) -> MultiJoin:
 
 
 def _as_model(join: MultiJoin, statistics: Statistics) -> MultiWay:
-    """A join of many as G3 sees it. What has a key is looked up by it, if it is hashed."""
+    """A multi-way join in G3's model. Inputs with a key are looked up by it, if hashed."""
     estimates = estimate(join, statistics)
     given = [estimates[source].output for source in join.sources]
     inputs = (JoinInput(f"{i + 1}", each.rate, each.present) for i, each in enumerate(given))

@@ -1,8 +1,8 @@
-"""What a join of two costs in a unit of time (A, equations 8 to 10).
+"""The cost of a binary join per unit of time (A, equations 8 to 10).
 
-Each side of a join has a cost of its own: what arrives is inserted there and expires there, and the
-elements of the other side probe it. So each side may be kept in another way. A cost function gives
-the cost of a `Meeting`: in numbers, or in polynomials where elements may be dropped.
+Each side of a join has its own cost: its elements are inserted and expire there, and elements of
+the other side probe it. So the sides may be stored differently. A cost function returns the cost of
+a `Meeting`: a number, or a polynomial if elements may be dropped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class PerElement:
 
 @dataclass(frozen=True)
 class SideCost:
-    """Of one element: to insert it, to let it expire, to probe the side, and to look at one that is
-    kept there. With `by_key` only those are looked at that have its key."""
+    """Costs per element: to insert it, to expire it, to probe the side, and to examine an element
+    stored there. With `by_key` only elements with the same key are examined."""
 
     insert: float = 0.0
     expire: float = 0.0
@@ -39,7 +39,7 @@ class SideCost:
     by_key: bool = False
 
     def of(self, kept: Flow[Amount], probing: Flow[Amount], selectivity: float) -> Amount:
-        """Of a side (equation 8)."""
+        """The cost of a side (equation 8)."""
         share = selectivity if self.by_key else 1.0
         looked_at = probing.rate * kept.size * (share * self.look)
         return kept.rate * (self.insert + self.expire) + probing.rate * self.probe + looked_at
@@ -47,7 +47,7 @@ class SideCost:
 
 @dataclass(frozen=True)
 class Asymmetric:
-    """Both sides as they are told (equation 8)."""
+    """The given implementation for both sides (equation 8)."""
 
     left: SideCost
     right: SideCost
@@ -59,7 +59,7 @@ class Asymmetric:
 
 @dataclass(frozen=True)
 class Cheapest:
-    """For each side the cheaper of nested loops and, where there is an equality, a hash table."""
+    """For each side the cheaper of nested loops and, if there is an equality, a hash table."""
 
     loop: SideCost
     hash: SideCost

@@ -10,8 +10,8 @@ two ways, in turn, until that gains little:
 - *Lines* (Neumann and Radke, 2018). The leaves of the tree from left to right are a line; the best
   tree over the line is found by dynamic programming over its intervals, of up to `LINE` inputs.
 
-What a set of inputs gives does not depend on how it was joined, and both searches include the tree
-that they start from, so neither makes it more expensive.
+The output of a set of inputs does not depend on how it was joined, and both searches include the
+tree that they start from, so neither makes it more expensive.
 
 Both use only joins with a condition. A product can look free next to a part that is estimated to be
 empty, and estimates over many joins are too uncertain to rely on that.
@@ -35,15 +35,15 @@ from millstream.optimizer.join_orders.trees import Tree, leaves, splits
 BLOCK = 7  # parts that are ordered exactly
 LINE = 40  # inputs in a line at most
 ROUNDS = 4  # of improvement at most
-GAIN = 0.99  # of the cost: a round that leaves more is the last
-MANY = 1e100  # rows: more are counted as so many, so that no product of two flows overflows
+GAIN = 0.99  # of the cost: the last round is the first that leaves more
+MANY = 1e100  # rows: larger flows are clamped, so that no product of two flows overflows
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A tree over a set of inputs, what it gives, and what it costs in a unit of time: in all, and
-    its topmost join alone. `values` are the distinct values that are left in the columns of each
-    equality, by its number."""
+    """A tree over a set of inputs, its flow, and its cost per unit of time: in total, and of its
+    topmost join alone. `values` is the number of distinct values left in the columns of each
+    equality, by the number of the equality."""
 
     tree: Tree
     inputs: int
@@ -63,7 +63,7 @@ RANKS: tuple[Rank, ...] = (
 
 
 def good_tree(graph: JoinGraph, cost: JoinCost) -> Ordered:
-    """A cheap tree, not always the cheapest. Of equal ones the first in a fixed order is taken."""
+    """A cheap tree, not always the cheapest. Ties go to the first in a fixed order."""
     search = _Search(graph, cost)
     found = [search.improved(search.greedy(rank)) for rank in RANKS]
     best = min(found, key=lambda part: part.cost)
@@ -81,11 +81,11 @@ class _Search:
             _Part(port, 1 << port, _bounded(each.rate, each.size), values[port])
             for port, each in enumerate(graph.inputs)
         ]
-        self.steps = 0  # joins that were looked at
+        self.steps = 0  # joins that were examined
 
     def _joined(self, left: _Part, right: _Part) -> _Part:
-        """`Flows.meeting` of two parts, but computed from them: the products of many inputs leave
-        the range of a double."""
+        """`Flows.meeting` of two parts, but computed from them: the products of many inputs
+        overflow a double."""
         self.steps += 1
         few, many = sorted((left.values, right.values), key=len)
         shared = [number for number in few if number in many]
@@ -149,7 +149,7 @@ class _Search:
 
     def _in_line(self, part: _Part) -> _Part:
         """The cheapest tree of joins with a condition that has the leaves in the same order; the
-        given one where there is none."""
+        given tree if there is none."""
         order = [*leaves(part.tree)]
         best = {(i, i + 1): self._inputs[port] for i, port in enumerate(order)}
         for width in range(2, len(order) + 1):
@@ -176,7 +176,7 @@ class _Search:
     # --- blocks ----------------------------------------------------------------------------------
 
     def _block(self, tree: Tree) -> _Block:
-        """At most `BLOCK` parts that a tree joins; lower blocks are ordered and made one part."""
+        """At most `BLOCK` parts that a tree joins; lower blocks are ordered and become one part."""
         if isinstance(tree, int):
             return _Block(tree, (self._inputs[tree],))
         sides = [self._block(side) for side in tree]
@@ -187,8 +187,8 @@ class _Search:
         return _Block((sides[0].tree, sides[1].tree), sides[0].parts + sides[1].parts)
 
     def _ordered(self, block: _Block) -> _Part:
-        """The cheapest tree of joins with a condition over the parts of a block; the given one
-        where there is none."""
+        """The cheapest tree of joins with a condition over the parts of a block; the given tree if
+        there is none."""
         parts = sorted(block.parts, key=lambda part: part.inputs)
         best = {1 << i: part for i, part in enumerate(parts)}
         everything = (1 << len(parts)) - 1

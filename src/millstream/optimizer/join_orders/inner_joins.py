@@ -1,14 +1,14 @@
-"""Trees of inner joins in a logical plan, taken apart and put together in another order.
+"""Trees of inner joins in a logical plan, decomposed and rebuilt in another order.
 
     Join(Join(A, B), C) = Map(Join(Join(C, A), B))
 
-Conditions: inner joins, with filters and maps between them that only choose columns; none of the
+Conditions: inner joins, with filters and maps between them that only select columns; none of the
 conditions can fail (one that can would fail on other rows in another order). Every condition is
-placed as soon as what it reads is there. Equalities that hang together are one: with a = b and
-b = c also a = c, so that A may be joined with C first; each join then has one equality of each
-class on both its sides. Fields keep their names, so that a map brings them back in their order.
-Columns that nobody reads any more are for other rules to drop.
-It is worse where the cost it goes by is far from true.
+placed as soon as its columns are available. Connected equalities form one class: a = b and b = c
+imply a = c, so A may be joined with C first; each join then has one equality per class on both its
+sides. Fields keep their names, so a map restores their order. Other rules drop columns that are no
+longer read.
+It is worse if the cost estimates are far off.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from millstream.physical.operators.join import JoinKey
 
 
 class RateEstimates(Protocol):
-    """What is known of plans, as numbers."""
+    """Estimates of logical plans."""
 
     def rate(self, plan: Plan) -> float: ...
     def size(self, plan: Plan) -> float: ...
@@ -63,9 +63,8 @@ class RateEstimates(Protocol):
 
 @dataclass(frozen=True)
 class InnerJoins:
-    """The inputs of a tree of inner joins from left to right, all parts of its conditions, the
-    columns that it gives, and the tree as it is written: `products` of its joins have no
-    condition."""
+    """The inputs of a tree of inner joins from left to right, all parts of its conditions, its
+    output columns, and the tree as written: `products` of its joins have no condition."""
 
     inputs: tuple[Plan, ...]
     conditions: tuple[Expression, ...]
@@ -78,7 +77,7 @@ class InnerJoins:
         return {field.key: i for i, input in enumerate(self.inputs) for field in input.schema}
 
     def with_inputs(self, inputs: Iterable[Plan]) -> InnerJoins:
-        """Over other inputs with the same columns."""
+        """The same tree over other inputs with the same columns."""
         return replace(self, inputs=tuple(inputs))
 
     def reads(self, condition: Expression) -> int:
@@ -103,7 +102,7 @@ class InnerJoins:
 
     @cached_property
     def others(self) -> tuple[Expression, ...]:
-        """The conditions that are no equalities of two inputs."""
+        """The conditions that are not equalities of two inputs."""
         return tuple(c for c in self.conditions if c not in self._links)
 
     def graph(self, known: RateEstimates) -> JoinGraph:
@@ -126,10 +125,10 @@ class InnerJoins:
         )
         return JoinGraph(tuple(inputs), tuple(equalities), tuple(predicates))
 
-    # --- put together ----------------------------------------------------------------------------
+    # --- rebuilding ------------------------------------------------------------------------------
 
     def plan(self, tree: Tree) -> Plan:
-        """The joins in another order, with the columns in theirs."""
+        """The joins in another order, with the columns in the original order."""
         joined = self._joined(tree)
         if joined.schema == self.schema:
             return joined
@@ -148,7 +147,7 @@ class InnerJoins:
         return Join(one, other, JoinKind.INNER, conjunction(parts))
 
     def _same(self, port: int) -> list[Expression]:
-        """What several expressions of one input in a class say of it alone."""
+        """The conditions on one input that follow from several of its expressions in a class."""
         found: list[Expression] = []
         for equal in self.classes:
             first, *rest = equal.of(port) or (None,)
@@ -168,8 +167,8 @@ class InnerJoins:
         return found
 
     def _told(self, left: int, right: int) -> list[Expression]:
-        """Other conditions that can be told of pairs, and not of one side; those that read nothing
-        where the first input is joined."""
+        """Other conditions that can be tested on pairs, but not on one side; conditions without
+        columns are tested where the first input is joined."""
         found = []
         for condition in self.others:
             reads = self.reads(condition)
@@ -186,8 +185,8 @@ def _equality(left: Expression, right: Expression, null_matches: bool) -> Expres
 def inner_joins(
     plan: Plan, is_input: Callable[[Plan], bool] = lambda node: False
 ) -> InnerJoins | None:
-    """The tree of inner joins that a plan is, unless its conditions forbid another order. Joins
-    below the topmost one for which `is_input` holds stay whole."""
+    """The tree of inner joins of a plan, unless its conditions forbid another order. Joins below
+    the topmost one for which `is_input` is true stay whole."""
     if not isinstance(plan, Join):
         return None
     inputs: list[Plan] = []
@@ -220,7 +219,7 @@ def inner_joins(
 
 
 def _is_joined(plan: Plan) -> bool:
-    """Whether it is an inner join, below nothing but filters and choices of columns."""
+    """Whether it is an inner join, possibly below filters and maps that only select columns."""
     match plan:
         case Filter():
             return _is_joined(plan.input)

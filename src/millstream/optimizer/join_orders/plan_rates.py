@@ -1,4 +1,4 @@
-"""What the cost model knows of the inputs of joins."""
+"""The cost model's knowledge of the inputs of joins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.optimizer.statistics import Statistics
 
 
 class PlanRates:
-    """Rates and sizes of logical plans, a chronon and at an instant, by what is known of their
+    """Rates per chronon and sizes at an instant of logical plans, from the statistics of their
     streams."""
 
     def __init__(self, statistics: Statistics, choices: Choices | None = None) -> None:
@@ -47,8 +47,8 @@ class PlanRates:
 
 
 def weights(constants: Constants) -> Weights:
-    """The costs of primitive operations, as orders are searched by; which of the plans that were
-    found is best is for the cost model to say."""
+    """The costs of primitive operations for the search of orders; the cost model then decides which
+    of the found plans is best."""
     cost = constants.primitives
     return Weights(
         append=cost[Primitive.INSERT],

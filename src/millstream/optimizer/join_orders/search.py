@@ -1,10 +1,10 @@
 """The cheapest tree of binary joins.
 
-The cost of a tree is the sum of those of its joins, and what a set of inputs gives does not depend
-on how it was joined. So the cheapest tree has cheapest parts, and dynamic programming over sets of
-inputs finds it: in n·2ⁿ steps if it is to be left-deep (A §5.2), in 3ⁿ if it may be bushy. Inputs
+The cost of a tree is the sum of the costs of its joins, and the output of a set of inputs does not
+depend on how it was joined. So the cheapest tree has cheapest parts, and dynamic programming over
+sets of inputs finds it: in n·2ⁿ steps for left-deep trees (A §5.2), in 3ⁿ for bushy trees. Inputs
 without a condition between them may be joined: a cross product of slow streams can beat a selective
-join of fast ones (A, example 1). Of trees that cost the same the first in a fixed order is taken.
+join of fast ones (A, example 1). Ties go to the first tree in a fixed order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.optimizer.join_orders.trees import Tree, all_trees, joins, split
 
 @dataclass(frozen=True)
 class Ordered:
-    """A tree, what it costs in a unit of time, and how many joins were looked at to find it."""
+    """A tree, its cost per unit of time, and the number of joins examined to find it."""
 
     tree: Tree
     cost: float
@@ -30,7 +30,7 @@ def tree_cost(flows: Flows[float], tree: Tree, cost: JoinCost) -> float:
 
 
 def cheapest(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
-    """By dynamic programming."""
+    """The cheapest tree, by dynamic programming."""
     flows = flows_of(graph)
     best: dict[int, tuple[float, Tree]] = {1 << i: (0.0, i) for i in range(len(graph.inputs))}
     steps = 0
@@ -53,7 +53,7 @@ def cheapest(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
 
 
 def cheapest_of_all(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
-    """By trying every tree."""
+    """The cheapest tree, by trying every tree."""
     flows = flows_of(graph)
     trees = list(all_trees(graph.all, bushy))
     costs = [tree_cost(flows, tree, cost) for tree in trees]

@@ -23,7 +23,7 @@ def left_deep(order: Sequence[int]) -> Tree:
 
 
 def leaves(tree: Tree) -> Iterator[int]:
-    """From left to right."""
+    """The inputs from left to right."""
     if isinstance(tree, int):
         yield tree
     else:
@@ -46,12 +46,12 @@ def inputs_of(tree: Tree) -> int:
 
 
 def splits(inputs: int, bushy: bool) -> Iterator[tuple[int, int]]:
-    """The ways to join a set of inputs last, each once: cost does not know left from right. Where
-    trees are left-deep, the right side is one input."""
+    """The ways to split a set of inputs into the sides of a last join, each once: cost does not
+    distinguish left from right. In left-deep trees the right side is one input."""
     if not bushy:
         for last in members(inputs):
             rest = inputs ^ 1 << last
-            # Of two single inputs, the smaller number stands on the left.
+            # Of two single inputs, the smaller number is on the left.
             if rest & rest - 1 or rest < 1 << last:
                 yield rest, 1 << last
         return
@@ -64,7 +64,7 @@ def splits(inputs: int, bushy: bool) -> Iterator[tuple[int, int]]:
 
 
 def all_trees(inputs: int, bushy: bool) -> Iterator[Tree]:
-    """Every tree over a set of inputs, each once whatever is left and right."""
+    """Every tree over a set of inputs, each once regardless of left and right."""
     if not inputs & inputs - 1:
         yield inputs.bit_length() - 1
     elif bushy:

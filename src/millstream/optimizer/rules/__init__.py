@@ -1,1 +1,1 @@
-"""The rules of the optimizer, each in a file of its own; `optimize.py` has their order."""
+"""The rules of the optimizer, one per file; `optimize.py` has their order."""

@@ -1,13 +1,13 @@
-"""A semi-join on a comparison looks at one value of its right input, not at all of them.
+"""A semi-join on a comparison compares with one value of its right input instead of all.
 
     S₁ ⋉_x<y S₂ = S₁ ⋉_x<m γ_max(y)→m(S₂)        and so for ▷ and ≤; with min for > and ≥
 
-Some y is greater than x exactly if the greatest is. Over no rows, and over NULLs alone, m is NULL,
-and so greater than nothing.
+Some y is greater than x if and only if the greatest y is. Over no rows, and over NULLs alone, m is
+NULL, so it is not greater than anything.
 
 Conditions: the condition is one comparison of a value of the left with one of the right, which
-reads one column; neither can fail. The right input may have several rows. It is better wherever
-there are several; it costs the aggregate where there is one, and nobody knows.
+reads one column; neither can fail. The right input may have several rows. It is better if there are
+several; if there is only one, which is not known, it costs an aggregate.
 """
 
 from __future__ import annotations

@@ -2,16 +2,15 @@
 
     (S₁ × S₂) ⋈ S₃ = π((S₁ ⋈ S₃) ⋈ S₂)
 
-A FROM clause names its tables in any order, so that two may be joined before the one that links
-them. The rule orders the inputs of such a tree of joins so that each is joined with what is there
-already, as near to the written order as possible: first inputs in which a key leads to one row,
-then those with any equality, then those with another condition. What no condition connects is
-joined last.
+A FROM clause names its tables in any order, so two may be joined before the one that links them.
+The rule orders the inputs of such a tree of joins so that each is connected to the inputs before
+it, as close to the written order as possible: first inputs in which a key leads to one row, then
+those with any equality, then those with another condition. Unconnected inputs are joined last.
 
-Conditions: inner joins of three or more inputs; no condition can fail; joins that several read stay
-whole. The rule applies where it leaves fewer products, or fewer joins above a product. It is worse
-where a product of small inputs beats a selective join of large ones (A, example 1): where rates are
-known, the search for the cheapest order comes after it and finds that.
+Conditions: inner joins of three or more inputs; no condition can fail; shared joins stay whole. The
+rule applies if it leaves fewer products, or fewer joins above a product. It is worse if a product
+of small inputs beats a selective join of large ones (A, example 1): if rates are known, the later
+search for the cheapest order finds that.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def connect_joins(plan: Plan, consumers: Consumers) -> Plan:
 
 
 def _has_product(part: Plan) -> bool:
-    """Whether it is an inner join with one without a condition somewhere below."""
+    """Whether it is an inner join with a join without a condition somewhere below."""
     if not isinstance(part, Join) or part.kind is not JoinKind.INNER:
         return False
     nodes = (node for node in part.walk() if isinstance(node, Join))
@@ -59,7 +58,7 @@ def _has_product(part: Plan) -> bool:
 
 
 class _Connected:
-    """The inputs of a tree of joins, and which of them conditions connect."""
+    """The inputs of a tree of joins, and the conditions that connect them."""
 
     def __init__(self, joins: InnerJoins) -> None:
         self._joins = joins
@@ -68,7 +67,7 @@ class _Connected:
         self._unique = [unique_columns(input) for input in joins.inputs]
 
     def products(self, tree: Tree) -> tuple[int, int]:
-        """How many joins of a tree have no condition, and how many others are above one of
+        """The number of joins of a tree without a condition, and the number of others above one of
         them."""
         without, above = 0, 0
         product = 0  # the inputs that are in one
@@ -83,7 +82,7 @@ class _Connected:
         return reduce(lambda one, other: (one, other), map(left_deep, self._groups()))
 
     def _groups(self) -> Iterator[list[int]]:
-        """Each in an order in which every input has a condition with those before it."""
+        """Orders in which every input has a condition with those before it."""
         rest = list(range(len(self._joins.inputs)))
         while rest:
             group = [rest.pop(0)]
@@ -102,8 +101,8 @@ class _Connected:
         return equal or any(m & left and m & right for m in told)
 
     def _rank(self, bound: int, port: int) -> int:
-        """Of an input that is linked to what is bound: 0 if that leads to one row, 1 if to those
-        with a key."""
+        """The rank of an input that is linked to the bound inputs: 0 if the link leads to one row,
+        1 if it is an equality, else 2."""
         own = 1 << port
         equal = [
             equality

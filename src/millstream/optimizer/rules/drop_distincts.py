@@ -1,6 +1,6 @@
-"""DISTINCT of rows that are distinct already.
+"""DISTINCT over rows that are already distinct is removed.
 
-δ(S) = S      where no row of a snapshot is there twice, such as δ(δ(S)) = δ(S), δ(γ(S)) = γ(S)
+δ(S) = S      where snapshots have no duplicates, such as δ(δ(S)) = δ(S), δ(γ(S)) = γ(S)
 """
 
 from __future__ import annotations

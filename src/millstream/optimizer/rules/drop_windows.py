@@ -1,10 +1,10 @@
-"""Windows and granularities that show their input as it is.
+"""Windows and granularities that do not change their input are removed.
 
     ω_1(S) = S (K 10.7)      ω_g(Γ_g(S)) = Γ_g(S)      Γ_g(Γ_h(S)) = Γ_g(S) where h divides g
 
 Conditions: the window has the size and the slide of one granule, and snapshots of the input change
-with granules only. No bounds within which it may be adapted. An aggregate without keys has a row
-before the first row of the streams, which a window does not see, so there the window stays.
+only with granules. It has no bounds for adaptation. An aggregate without keys has a row before the
+first row of the streams, which a window does not see, so there the window stays.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ def _dropped(node: Plan) -> Plan:
 
 
 def _changes_with(plan: Plan, size: int) -> bool:
-    """Whether it begins with the streams, and its snapshots change at multiples of `size` only."""
+    """Whether it begins with the streams, and its snapshots change only at multiples of `size`."""
     begins = all(node.keys for node in plan.walk() if isinstance(node, Aggregate))
     return begins and granule(plan) % size == 0

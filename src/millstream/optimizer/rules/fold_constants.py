@@ -1,11 +1,11 @@
-"""What is known of expressions before there are rows.
+"""Constant expressions are evaluated when planning.
 
     f(1, 2) = its value        f(NULL, x) = NULL for strict f
     TRUE AND p = p             FALSE AND p = FALSE        (and so for OR)
 
-Conditions: what fails on constants stays, to fail on rows. Of AND and OR, which are looked at from
-left to right, nothing that can fail is dropped unless it would not be looked at; nor is an operand
-of a strict function.
+Conditions: an expression that fails on constants stays, to fail on rows. In AND and OR, which are
+evaluated from left to right, an operand that can fail is dropped only if it would not be evaluated;
+an operand of a strict function that can fail is never dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fold_constants(plan: Plan, consumers: Consumers) -> Plan:
 
 
 def _with_values(node: Plan) -> Plan:
-    """Random values are drawn by the call that stands there: such expressions stay the same."""
+    """Expressions that are not deterministic stay the same."""
     own = expressions(node)
     if not any(isinstance(part, Literal) for part in own) or not all(map(is_deterministic, own)):
         return node
@@ -58,7 +58,7 @@ def _value(part: Call | Cast) -> Expression:
     if not all(isinstance(operand, Literal) for operand in operands(part)):
         return part
     if any(isinstance(o, Literal) and isinstance(o.value, Secret) for o in operands(part)):
-        return part  # what is computed from a secret would be shown
+        return part  # a value computed from a secret would be shown
     value = constant(part)
     return part if value is ... else Literal(value, part.type)
 
@@ -69,7 +69,7 @@ def _is_null_for_sure(part: Call) -> bool:
 
 
 def _decided(part: Call, decisive: bool) -> Expression:
-    """AND, which FALSE decides, or OR, which TRUE decides."""
+    """Fold AND, which FALSE decides, or OR, which TRUE decides."""
     kept: list[Expression] = []
     arguments = list(_flat(part, part.function))
     for argument in arguments:
@@ -88,7 +88,7 @@ def _decided(part: Call, decisive: bool) -> Expression:
 
 
 def _flat(part: Expression, function: str) -> Iterator[Expression]:
-    """The operands of ANDs of ANDs, or of ORs of ORs."""
+    """The operands of nested ANDs, or of nested ORs."""
     if isinstance(part, Call) and part.function == function:
         for argument in part.arguments:
             yield from _flat(argument, function)

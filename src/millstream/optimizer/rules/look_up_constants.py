@@ -1,12 +1,12 @@
-"""Joins with tables that do not change below the windows of streams (K §17.4.2).
+"""Joins with constant tables move below the windows of streams (K §17.4.2).
 
     ω_w(S) ⋈ C = ω_w(S ⋈ C)     also left, semi and anti joins, with the stream on the left
 
-A row then looks up its partners once, when it comes, and is not kept for the join.
+A row then looks up its partners once, on arrival, and is not stored for the join.
 
-Conditions: C has been and will be the same; each row of S lives one instant, so that the window
-alone says how long; every row has a place in the window, so that no pair is tested that was not
-before (errors stay as they are).
+Conditions: C never changes; each row of S is valid for one instant, so that only the window
+determines its validity; every row enters the window, so that no additional pair is tested (errors
+stay the same).
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     Map(Map(S, f), g) = Map(S, g∘f)        Map(S, the columns of S) = S
 
-Conditions: g cannot fail, since its errors would show rows of the map below. What f computes is
-used once at most, so that nothing is computed twice. If f can fail, g only chooses columns, and
-each of those that can fail: then the same rows fail, and random values are drawn as before. A map
-that others read too, and that computes something, stays.
+Conditions: g cannot fail, since its errors would show rows of the map below. Each computed output
+of f is used at most once, so that nothing is computed twice. If f can fail, g only selects columns,
+including all that can fail: then the same rows fail, and random values are drawn as before. A
+shared map that computes something stays.
 """
 
 from __future__ import annotations

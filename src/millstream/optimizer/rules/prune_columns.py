@@ -1,15 +1,16 @@
-"""Columns that nobody reads are dropped before rows are kept or sent.
+"""Unused columns are dropped before rows are stored or sent.
 
     op(S) = op(π(S))      where π keeps the columns that op and all above it read
 
-A map that only chooses columns costs nothing, and so do columns that nobody gathers. So there is
-one such map for each operator that keeps rows or groups them, as low as it can drop all at once:
-below windows (K 10.9, 10.11, 10.12) and granularities, above filters.
+A map that only selects columns costs nothing, and neither do columns that are not gathered. So
+there is one such map for each operator that stores or groups rows, at the lowest position at which
+it can drop all unused columns at once: below windows (K 10.9, 10.11, 10.12) and granularities,
+above filters.
 
-Conditions: an operator that can fail reads all columns, since its errors show them. Whole rows are
-compared by DISTINCT, set operations (but UNION ALL), ISTREAM and DSTREAM. Windows and top-n keep
-the columns of their order and keys, aggregates their keys. Of what several operators read all keep
-what one of them needs. One column remains where none is read.
+Conditions: an operator that can fail reads all columns, since its errors show them. DISTINCT, set
+operations (except UNION ALL), ISTREAM and DSTREAM compare whole rows. Windows and top-n keep the
+columns of their order and keys, aggregates their keys. A shared part keeps all columns that any of
+its consumers needs. If no column is read, one remains.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class _Pruner:
     # --- which columns are needed
 
     def _read(self, node: Plan) -> list[set[Key]]:
-        """What a node needs of each input."""
+        """The columns that a node needs from each input."""
         node = self._kept(node)
         if isinstance(node, Union):
             places = [i for i, f in enumerate(node.schema) if f.key in self._needed_of(node)]
@@ -82,7 +83,7 @@ class _Pruner:
         return _at_least_one(node.schema, self._needed[id(node)])
 
     def _kept(self, node: Plan) -> Plan:
-        """A map or an aggregate without what nobody needs and what cannot fail."""
+        """A map or an aggregate without unused outputs that cannot fail."""
         needed = self._needed[id(node)]
         if isinstance(node, Map):
             return _with_outputs(
@@ -121,7 +122,7 @@ class _Pruner:
         return with_inputs(self._kept(node), *inputs)
 
     def _narrowed(self, old: Plan, plan: Plan, keys: set[Key]) -> Plan:
-        """What became of `old`, with these columns only: chosen below what does not mind."""
+        """The rewritten `old` with only these columns, selected as low as possible."""
         if keys_of(plan.schema) <= keys:
             return plan
         match plan:
@@ -131,7 +132,7 @@ class _Pruner:
 
 
 def _takes_window(node: Plan) -> bool:
-    """Whether it aggregates a count window, and reads its rows as they come."""
+    """Whether it aggregates a count window and reads the arriving rows directly."""
     if not isinstance(node, Aggregate):
         return False
     return isinstance(node.input, CountWindow | PartitionedWindow)
@@ -153,7 +154,7 @@ def _with_aggregates(node: Aggregate, aggregates: Iterable[Named]) -> Aggregate:
 
 
 def _at_least_one(schema: Schema, keys: set[Key]) -> set[Key]:
-    """Those keys that the schema has; else its narrowest column."""
+    """The keys that the schema has; if there are none, its narrowest column."""
     own = keys & keys_of(schema)
     return own or {min(schema, key=lambda field: _width(field.type)).key}
 

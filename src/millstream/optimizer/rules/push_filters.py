@@ -1,4 +1,4 @@
-"""Filters as near to the sources as they go.
+"""Filters move as close to the sources as possible.
 
     σ_p∧q(S) = σ_q(σ_p(S))                        σ_p(μ_f(S)) = μ_f(σ_p∘f(S))
     σ_p(ω_time(S)) = ω_time(σ_p(S))   (K 10.8)    σ_p(Γ_g(S)) = Γ_g(σ_p(S))
@@ -8,13 +8,14 @@
     σ_TRUE(S) = S
     σ_p(γ_k(S)) = γ_k(σ_p(S)), and so for partitioned windows and top-n, where p reads k only
 
-Parts of the condition of a join that read one side go there too, where that side is not kept whole.
+Parts of a join's condition that read one side also move there, unless the join preserves all rows
+of that side.
 
-Conditions: p cannot fail, and nothing that it passes can, since rows that p drops would not fail
-any more (`movable` says what that means for AND). Where equal rows become one, p must be the same
-for all equal values. An aggregate without keys has a row over nothing, and count windows count:
-they let nothing pass. What several operators read and somebody computed stays one.
-It is worse where p is expensive and what it passes drops many rows.
+Conditions: p cannot fail, and nothing that it moves past can, since rows that p drops would no
+longer fail (`movable` defines this for AND). If equal rows become one, p must be the same for all
+equal values. Filters do not move past an aggregate without keys, which has a row even over no rows,
+nor past count windows, which count all rows. Shared computed parts stay one.
+It is worse if p is expensive and the operator that it moves past drops many rows.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _Pusher:
         self._done: dict[int, Plan] = {}
 
     def pushed(self, plan: Plan, parts: Parts) -> Plan:
-        """The rows of the plan for which the parts hold."""
+        """The rows of the plan for which the parts are true."""
         parts = _decided(parts)
         if not parts:
             if id(plan) not in self._done:
@@ -118,16 +119,16 @@ class _Pusher:
         return filtered(joined, above)
 
 
-# Whose result has no row without a row of that side, which may then be left out for what it is;
+# Joins whose every result row contains a row of that side: a filter on that side can move below.
 _KEEPS_LEFT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
 _KEEPS_RIGHT = (JoinKind.INNER, JoinKind.RIGHT)
-# and which of them leave rows of that side out themselves.
+# Joins that do not preserve all rows of that side: parts of their condition can move below.
 _NEEDS_LEFT = (JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI)
 _NEEDS_RIGHT = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
 
 
 def _decided(parts: Parts) -> Parts:
-    """Without those that are TRUE; FALSE alone if one is never TRUE."""
+    """The parts without those that are TRUE; only FALSE if one is never TRUE."""
     literals = [part.value for part in parts if isinstance(part, Literal)]
     if any(value is not True for value in literals):
         return [Literal(False, TRUE.type)]
@@ -141,7 +142,7 @@ def _reading(parts: Parts, schema: Schema) -> Parts:
 
 
 def _through(plan: Plan, parts: Parts) -> tuple[Parts, Parts]:
-    """What of the parts can be tested on the rows of the input, and what cannot."""
+    """The parts that can be tested on the rows of the input, and those that cannot."""
     if rows_can_fail(plan):
         return [], parts
     match plan:

@@ -1,10 +1,10 @@
-"""Granularities near the windows (K §20.5), so that all above them see fewer changes.
+"""Granularities move to the windows (K §20.5), so that the operators above see fewer changes.
 
     Γ_g(op(S₁, S₂)) = op(Γ_g(S₁), Γ_g(S₂))     for every snapshot-reducible operator (K 10.4.1)
 
-Conditions: none beside that, since both are op of the snapshots at the last instant of the grid.
-Not if the granularity may be adapted: then it stays one. What several operators read stays one.
-It is worse where a join or a union has few changes of many inputs.
+Conditions: no others, since both sides are op of the snapshots at the last instant of the grid. A
+granularity with bounds for adaptation stays. Shared parts stay one.
+It is worse if a join or a union with many inputs changes rarely.
 """
 
 from __future__ import annotations

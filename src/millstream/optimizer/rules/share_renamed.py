@@ -1,14 +1,13 @@
-"""Parts of a plan that differ in names only are one part, renamed.
+"""Parts of a plan that differ only in names become one part, renamed.
 
     S₁, and elsewhere S₂ = ρ(S₁)   become   S₁ and ρ(S₁), with the same S₁
 
-Two uses of a stream under two names give such parts: a window of `Bid AS a` and the same of
-`Bid AS b`. The first one stays, and what follows is computed once; renaming is a map that costs
-nothing.
+Such parts arise if a stream is used under two names: a window of `Bid AS a` and the same of `Bid AS
+b`. The first one stays, and the part is computed once; renaming is a map that costs nothing.
 
-Conditions: equal but for names means the same functions of the same columns, by place, over equal
-inputs. Two draws of a random number are not equal. Sources, and filters and maps of them, are not
-worth it; nor are maps on top.
+Conditions: the parts have the same functions of the same columns, by position, over equal inputs.
+Two calls of a random function are not equal. Sources, and filters and maps of them, are not worth
+sharing; nor are maps at the top.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class _Sharer:
     def __init__(self) -> None:
         self._shapes: dict[object, int] = {}
         self._shape_of: dict[int, int] = {}
-        self._first: dict[int, Plan] = {}  # of each shape
+        self._first: dict[int, Plan] = {}  # by shape
         self._done: dict[int, Plan] = {}
 
     def node(self, plan: Plan) -> Plan:
@@ -54,7 +53,7 @@ class _Sharer:
         return self._done[id(plan)]
 
     def _shape(self, plan: Plan) -> int:
-        """A number that plans which differ in names only have in common."""
+        """A number that is equal for plans that differ only in names."""
         if id(plan) not in self._shape_of:
             inputs = tuple(map(self._shape, plan.inputs))
             shape: object = type(plan), inputs, _own_shape(plan)
@@ -65,7 +64,7 @@ class _Sharer:
 
 
 def _is_worth_sharing(plan: Plan) -> bool:
-    """A map is not: its input is, and the renaming is a map again."""
+    """A map is not worth sharing: its input is, and the renaming is again a map."""
     return not isinstance(plan, Map) and not all(
         isinstance(node, Source | Filter | Map) for node in plan.walk()
     )

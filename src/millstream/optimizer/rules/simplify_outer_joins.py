@@ -1,11 +1,11 @@
-"""Outer joins whose padded rows are dropped are inner ones.
+"""Outer joins whose padded rows are filtered out become inner joins.
 
     σ_p(S₁ ⟕ S₂) = σ_p(S₁ ⋈ S₂)     where p is not TRUE if all columns of S₂ are NULL
 
-So for the other side, and a full join becomes a left, a right or an inner one.
+The same applies to the other side, and a full join becomes a left, a right or an inner join.
 
-Conditions: p cannot fail, or padded rows might. The join's own condition is looked at for the same
-pairs as before, so it may.
+Conditions: p cannot fail, since padded rows might fail. The join's own condition may fail, since it
+is evaluated on the same pairs as before.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def simplify_outer_joins(plan: Plan, consumers: Consumers) -> Plan:
 
 
 def _kind(join: Join, predicate: Expression) -> JoinKind:
-    """What remains of an outer join under a filter."""
+    """The kind of join that remains of an outer join under a filter."""
     pads_right = join.kind in (JoinKind.LEFT, JoinKind.FULL)
     pads_left = join.kind in (JoinKind.RIGHT, JoinKind.FULL)
     if not (pads_left or pads_right):

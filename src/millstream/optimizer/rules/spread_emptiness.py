@@ -1,12 +1,13 @@
-"""Where an operator can give nothing, its inputs need not either.
+"""If an operator is always empty, its inputs need not produce rows.
 
     ∅ ⋈ S = ∅ ⋈ ∅      ∅ − S = ∅ − ∅      S ⋉ ∅ = ∅ ⋉ ∅
 
-A part that never has a row is one below a filter that is FALSE. The other inputs get the same
-filter, which `push_filters` takes to their sources. Sources stay, since time begins with the
-smallest time of any.
+A part is always empty if it is below a filter that is FALSE. The other inputs get the same filter,
+which `push_filters` moves to their sources. Sources stay, since time begins with the smallest time
+of any of them.
 
-Conditions: nothing below that can fail is kept from its rows, since filters do not pass it.
+Conditions: none. Operators below that can fail still see their rows, since filters do not move past
+them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Load shedding: which plan to drop from, and how much from each of its inputs (A §4 and §5)."""
+"""Load shedding: the plan to shed from, and how much of each of its inputs (A §4 and §5)."""

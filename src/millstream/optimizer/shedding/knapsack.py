@@ -1,7 +1,7 @@
-"""The shares that give most output where windows are over counts: a continuous knapsack (A §4.2.1).
+"""The shares with the most output for count windows: a continuous knapsack (A §4.2.1).
 
-There output and cost are sums of one term for each input. The input with most output for its cost
-is kept whole, then the next, and the last one as far as the capacity goes.
+There output and cost are sums of one term per input. The input with the most output per cost is
+kept whole, then the next, and the last one as far as the capacity allows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def knapsack(
 ) -> list[float]:
     """Shares of at most `most` with the largest output that costs no more than the capacity."""
     left = capacity - cost.terms.get(0, 0.0)
-    shares = list(most)  # what costs nothing is kept
+    shares = list(most)  # inputs without a cost are kept
     gains, prices = output.terms, cost.terms
     priced = [each for each, price in prices.items() if each and price > 0]
     for each in sorted(priced, key=lambda each: -gains.get(each, 0.0) / prices[each]):

@@ -1,19 +1,20 @@
-"""The shares that give most output where windows are over time, by a Lagrange multiplier.
+"""The shares with the most output for time windows, by a Lagrange multiplier.
 
 There the output is proportional to the product of all shares: dropping from an input leaves fewer
-partners to the others. With y = log x one maximizes ∑yᵢ, where the cost g(y) = ∑ cₜ·exp(∑ y of t)
-is convex: so there is one best output, and it is where (Karush, Kuhn, Tucker)
+partners for the others. With y = log x, the problem is to maximize ∑yᵢ, where the cost
+g(y) = ∑ cₜ·exp(∑ y of t) is convex. So there is one optimum, at which (Karush, Kuhn, Tucker)
 
     Dᵢ = d for each input that is shed, Dᵢ ≤ d for each that is kept,   g = capacity
 
-with Dᵢ = ∂g/∂yᵢ, the cost of all that input i has a part in, and 1/d the multiplier: those that are
-shed are left with the same cost each. For a given d the point is found one input after the other:
-xᵢ scales Dᵢ, so each is set right in turn, which goes downhill on a convex function. The cost grows
-with d, and since Dᵢ ≤ g ≤ ∑D, d lies between capacity / n and capacity: it is closed in on. That
-is slow in the end, where Newton's method on the equations is fast: it has the last word.
+with Dᵢ = ∂g/∂yᵢ, the cost of all terms that contain input i, and 1/d the multiplier: all inputs
+that are shed end up with the same cost. For a given d the point is found by coordinate descent: xᵢ
+scales Dᵢ, so each share is adjusted in turn, which descends on a convex function. The cost grows
+with d, and since Dᵢ ≤ g ≤ ∑D, d lies between capacity / n and capacity and is found by bisection.
+Bisection converges slowly at the end, so Newton's method on the equations finishes the search.
 
-Where some windows are over rows, the output is a product times a sum, and log output - cost / d is
-climbed in the same way. It need not have one summit only: what is found is the best of several.
+With count windows among the inputs, the output is a product times a sum, and log output - cost / d
+is maximized in the same way. It may have several local maxima; the result is the best of several
+searches.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ ROUGHLY, CLOSELY, EXACTLY = 1e-2, 1e-3, 1e-6  # of the capacity
 ROUNDS = 20
 FEW_ROUNDS, MANY_ROUNDS = 5, 2_000
 EXACT = 1e-10
-LITTLE = 1e-9  # a share that is as good as none
+LITTLE = 1e-9  # a share that is practically zero
 
 
 def most_output(
@@ -44,7 +45,7 @@ def most_output(
     most: Sequence[float],
     exactly: bool = True,
 ) -> list[float]:
-    """Shares of at most `most` that cost the capacity; if not exactly, a bit less."""
+    """Shares of at most `most` that cost the capacity, or slightly less."""
     if not exactly:
         return _climbed(output, cost, capacity, most, most, ROUGHLY, FEW_ROUNDS)
     if output.is_product:
@@ -59,7 +60,7 @@ def most_output(
 
 
 def _over_rows(output: Polynomial) -> int:
-    """The inputs that the output has in a sum: those whose windows are over rows."""
+    """The inputs that the output contains in a sum: those with count windows."""
     common = output.inputs
     for inputs in output.terms:
         common &= inputs
@@ -67,7 +68,7 @@ def _over_rows(output: Polynomial) -> int:
 
 
 def _without_one(output: Polynomial, most: Sequence[float]) -> Iterator[list[float]]:
-    """Without an input whose window is over rows, other places to climb from."""
+    """Other starting points, each without one input with a count window."""
     for port in members(_over_rows(output)):
         yield [LITTLE if each == port else share for each, share in enumerate(most)]
 
@@ -79,8 +80,8 @@ def _filled(
     most: Sequence[float],
     shares: list[float],
 ) -> list[float]:
-    """With the best of windows over rows for what the others leave: a knapsack, since no two of
-    their shares are multiplied."""
+    """The best shares of count windows for the capacity that the others leave: a knapsack, since no
+    two of their shares are multiplied."""
     ports = members(_over_rows(output))
     rest = [0.0 if port in ports else share for port, share in enumerate(shares)]
     gains = Polynomial({1 << port: output.slope(port, rest) for port in ports})
@@ -93,8 +94,8 @@ def _filled(
 def _polished(
     cost: Polynomial, capacity: float, most: Sequence[float], shares: Sequence[float]
 ) -> list[float] | None:
-    """Newton's method on Dᵢ = d and g = capacity, from shares that are almost right; None if it
-    does not find its end."""
+    """Newton's method on Dᵢ = d and g = capacity, from nearly optimal shares; None if it does not
+    converge."""
     ports = [p for p in members(cost.inputs) if most[p] > 0]
     terms = [t for t in cost.terms if all(most[p] > 0 for p in members(t))]
     has = np.array([[float(t >> p & 1) for p in ports] for t in terms])
@@ -123,7 +124,7 @@ def _polished(
 
 
 def _step(has: Vector, values: Vector, parts: Vector, capacity: float) -> Vector:
-    """Towards equal parts and the whole capacity, as both look from here."""
+    """A Newton step towards equal parts and the whole capacity."""
     count = has.shape[1]
     matrix = np.zeros((count + 1, count + 1))
     matrix[:count, :count] = (has.T * values) @ has
@@ -146,7 +147,7 @@ def _climbed(
 
 
 def _closed_in(climb: _Climb, capacity: float, close: float) -> list[float]:
-    """At most the capacity, and almost all of it."""
+    """Shares whose cost is at most the capacity and close to it, by bisection."""
     low, high = log(capacity / len(climb.ports)), log(capacity)
     below, above = (climb.settle(exp(end), close) - capacity for end in (low, high))
     while above < -close * capacity:
@@ -190,7 +191,7 @@ class _Climb:
         self._rounds = rounds
 
     def settle(self, level: float, close: float) -> float:
-        """Set each share right in turn until they stay; gives the cost."""
+        """Adjust each share in turn until they converge; return the cost."""
         shares, most = self.shares, self._most
         costs, gains = self._values(self._cost), self._values(self._output)
         for _ in range(self._rounds):
@@ -215,7 +216,7 @@ class _Climb:
         return sum(self._values(self._cost))
 
     def _others(self, gains: list[float], port: int) -> float:
-        """The output that an input has no part in, as a multiple of that it has."""
+        """The output without an input, as a multiple of the output with it."""
         mine = sum([gains[i] for i in self._gains[port]])
         return max(0.0, sum(gains) - mine) / mine
 

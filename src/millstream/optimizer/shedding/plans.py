@@ -1,9 +1,9 @@
 """The tree of joins and what to drop before it, chosen together (A §5).
 
-The cheapest tree is often not the one to drop from: one that joins a fast input last can drop the
-others, at no loss where windows are over rows. So the aim is the largest λ / C (equation 21): of
-trees that can be afforded all give the same output λ, and the cheapest wins; of others C is the
-whole capacity, and the one with most output wins.
+The cheapest tree is often not the best one to shed from: a tree that joins a fast input last can
+shed the others, without loss for count windows. So the goal is the largest λ / C (equation 21). All
+affordable trees have the same output λ, and the cheapest wins; for the others C is the whole
+capacity, and the one with the most output wins.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from millstream.optimizer.join_orders.trees import Tree, all_trees, inputs_of, s
 from millstream.optimizer.shedding.polynomial import ZERO, Polynomial, shed_flows
 from millstream.optimizer.shedding.shares import best_shares
 
-BETTER = 1 + 1e-9  # no less is a reason to prefer one
+BETTER = 1 + 1e-9  # the smallest relevant difference
 
 
 @dataclass(frozen=True)
 class ShedPlan:
-    """A tree with the share of each input that is kept; `output` in rows and `cost` in a unit of
-    time."""
+    """A tree with the kept share of each input; `output` rows and `cost` are per unit of time."""
 
     tree: Tree
     shares: tuple[float, ...]
@@ -43,12 +42,12 @@ class ShedPlan:
 
 
 class Shedding:
-    """The plans of one query, and what they cost when inputs are shed."""
+    """The plans of one query, and their costs when inputs are shed."""
 
     def __init__(self, graph: JoinGraph, cost: JoinCost) -> None:
         self.graph, self._cost = graph, cost
         self.flows: Flows[Polynomial] = shed_flows(graph)
-        self.steps = 0  # plans and parts of plans that were looked at
+        self.steps = 0  # plans and parts of plans that were examined
         self._costs: dict[Tree, Polynomial] = {}
 
     def join_cost(self, left: int, right: int) -> Polynomial:
@@ -64,11 +63,11 @@ class Shedding:
 
     @cached_property
     def lowest(self) -> Tree:
-        """The left-deep tree that costs least when nothing is dropped."""
+        """The cheapest left-deep tree when nothing is dropped."""
         return cheapest(self.graph, self._cost, bushy=False).tree
 
     def utilization(self, tree: Tree, capacity: float = 1.0) -> float:
-        """Of the capacity, with nothing dropped; a plan is feasible up to 1."""
+        """The share of the capacity with nothing dropped; a plan is feasible up to 1."""
         return float(self.tree_cost(tree)) / capacity
 
     def shed(self, tree: Tree, capacity: float = 1.0) -> ShedPlan:
@@ -86,7 +85,7 @@ class Shedding:
         return [(tree, self.tree_cost(tree)) for tree in trees]
 
     def best_of(self, costs: Iterable[tuple[Tree, Polynomial]], capacity: float = 1.0) -> ShedPlan:
-        """The plan that is worth most, of trees with their costs."""
+        """The plan with the highest value, among trees with their costs."""
         best: ShedPlan | None = None
         for tree, cost in costs:
             plan = self._shed(tree, cost, capacity)
@@ -96,10 +95,9 @@ class Shedding:
         return best
 
     def heuristic(self, capacity: float = 1.0, bushy: bool = False) -> ShedPlan:
-        """By dynamic programming over sets of inputs (A §5.2): each set keeps its best part of a
-        plan, and with it what was dropped so that it could be afforded. Later drops come on top of
-        earlier ones; of the tree that is found in the end the shares are found anew. It is never
-        worse than to drop from the tree that costs least."""
+        """Dynamic programming over sets of inputs (A §5.2): each set keeps its best partial plan,
+        with the shares that make it affordable. Later drops add to earlier ones; for the final tree
+        the shares are recomputed. It is never worse than shedding from the cheapest tree."""
         count = len(self.graph.inputs)
         best = {1 << i: _Part(i, [float(i == j) for j in range(count)]) for i in range(count)}
         for inputs in range(3, self.graph.all + 1):
@@ -118,7 +116,7 @@ class Shedding:
     def _joined(
         self, one: _Part, other: _Part, inputs: int, capacity: float
     ) -> tuple[_Part, float]:
-        """Two parts joined, and what that is worth."""
+        """Two parts joined, and the value of the result."""
         self.steps += 1
         tree = one.tree, other.tree
         cost, output = self.tree_cost(tree), self.flows.of(inputs).rate
@@ -129,7 +127,7 @@ class Shedding:
 
 @dataclass(frozen=True)
 class _Part:
-    """Of a plan; the share of an input that it does not have is 0."""
+    """A part of a plan; the share of an input that it does not contain is 0."""
 
     tree: Tree
     shares: list[float]

@@ -1,9 +1,8 @@
 """Polynomials of the shares that inputs keep.
 
-Of input i the share xᵢ is kept, 0 ≤ xᵢ ≤ 1. Every rate, size and cost of a plan is a sum of
-products of some of them, each at most once, with positive factors: dropping from an input scales
-its rate and, if its window is over time, its size, and a join multiplies what comes from different
-inputs.
+Input i keeps the share xᵢ, 0 ≤ xᵢ ≤ 1. Every rate, size and cost of a plan is a sum of products of
+shares, each at most once, with positive coefficients: dropping from an input scales its rate and,
+for a time window, its size, and a join multiplies values of different inputs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from millstream.optimizer.join_graph import Flow, Flows, JoinGraph, members
 
 @dataclass(frozen=True)
 class Polynomial:
-    """The factor of each product, by the set of inputs whose shares it has."""
+    """The coefficient of each product, by the set of inputs whose shares it contains."""
 
     terms: Mapping[int, float]
 
@@ -38,7 +37,7 @@ class Polynomial:
         return Polynomial(terms)
 
     def __float__(self) -> float:
-        """Where nothing is dropped."""
+        """The value where nothing is dropped."""
         return sum(self.terms.values())
 
     def at(self, shares: Sequence[float]) -> float:
@@ -50,14 +49,14 @@ class Polynomial:
         return total
 
     def slope(self, port: int, shares: Sequence[float]) -> float:
-        """How much it grows for each unit of one share."""
+        """The partial derivative by one share."""
         bit = 1 << port
         mine = {inputs ^ bit: factor for inputs, factor in self.terms.items() if inputs & bit}
         return Polynomial(mine).at(shares)
 
     @cached_property
     def inputs(self) -> int:
-        """Those whose share matters."""
+        """The inputs whose share matters."""
         found = 0
         for inputs in self.terms:
             found |= inputs
@@ -76,7 +75,7 @@ ZERO = Polynomial({})
 
 
 def shed_flows(graph: JoinGraph) -> Flows[Polynomial]:
-    """The flows of all sets of inputs, as the shares that are kept have it."""
+    """The flows of all sets of inputs, as polynomials of the shares."""
     flows = []
     for port, each in enumerate(graph.inputs):
         size = Polynomial({0 if each.by_rows else 1 << port: each.size})

@@ -1,13 +1,13 @@
-"""What a query that is too much for its processors drops, and how.
+"""Load shedding of a query that needs more than its processors.
 
-Each stream keeps a share of its rows, so that the cost model finds the rest affordable. The shares
-are those with the largest product: where windows are over time that is most output (`multiplier`),
-and nowhere is a stream starved for another. They are found over a polynomial that has the costs
-where each stream is kept whole or half, and held against the cost model itself.
+Each stream keeps a share of its rows, so that the estimated cost of the rest is affordable. The
+shares have the largest product: with time windows that gives the most output (`multiplier`), and no
+stream is starved for another. They are found with a polynomial that interpolates the costs at
+shares of 1 and 1/2, and are checked against the cost model itself.
 
-A row is kept by its number n in its stream: if the fraction of n·φ + offset is below the share.
-Such numbers are spread evenly, over every stretch of rows and over every k-th of them too; and a
-replay drops the same rows, on any engine.
+A row with the number n in its stream is kept if the fraction of n·φ + offset is below the share.
+Such numbers are spread evenly, over every run of rows and also over every k-th row; and a replay
+drops the same rows, on any engine.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from millstream.optimizer.statistics import Statistics
 from millstream.physical.operator import PhysicalPlan
 
 WHOLE = 1 << 31  # numbers are taken modulo this, so that no product overflows
-GOLDEN = 1_327_217_885  # of it, the golden section
-MOST = 6  # streams whose shares are found one by one; of more all keep the same
+GOLDEN = 1_327_217_885  # the golden ratio of the modulus
+MOST = 6  # streams with individual shares; beyond that, all keep the same share
 CLOSE = 1e-3
 
-_Cost: TypeAlias = Callable[[Sequence[float]], float]  # processors that shares need
+_Cost: TypeAlias = Callable[[Sequence[float]], float]  # processors needed at given shares
 
 
 @dataclass(frozen=True)
 class Demand:
-    """How many processors a plan takes, and the share that each stream may keep where there are
-    fewer; with these it takes `least`. Where it `fits`, nothing needs to be dropped and there are
-    no shares; else there are none where no stream may be shed."""
+    """The number of processors that a plan needs, and the share that each stream may keep if there
+    are fewer; with these shares it needs `least`. If it `fits`, nothing is dropped and there are no
+    shares; otherwise there are none if no stream may be shed."""
 
     processors: float
     least: float
@@ -56,7 +56,7 @@ def demand(
     capacity: float,
     estimating: Callable[[PhysicalPlan, Statistics], Estimates] = estimate,
 ) -> Demand:
-    """Of a plan on so many processors, if only these streams may be shed."""
+    """The demand of a plan with a number of processors, if only these streams may be shed."""
 
     def processors(shares: Sequence[float]) -> float:
         known = statistics
@@ -86,8 +86,8 @@ def _shares(processors: _Cost, count: int, capacity: float) -> list[float]:
 
 
 def _interpolated(processors: _Cost, count: int) -> dict[int, float]:
-    """The terms of the polynomial that has the costs where each share is 1 or 1/2; where costs grow
-    less than in proportion, it has more."""
+    """The terms of the polynomial that equals the costs where each share is 1 or 1/2; if costs grow
+    less than proportionally, it overestimates them."""
     values = {corner: processors(corner) for corner in product((0.5, 1.0), repeat=count)}
     terms = {0: values}
     for port in range(count):
@@ -104,7 +104,7 @@ def _interpolated(processors: _Cost, count: int) -> dict[int, float]:
 
 
 def with_drops(plan: Plan, shares: Mapping[str, float]) -> Plan:
-    """The plan with streams that keep a share of their rows only."""
+    """The plan with streams that keep only a share of their rows."""
     if isinstance(plan, Source):
         return _kept(plan, shares[plan.stream]) if shares.get(plan.stream, 1.0) < 1.0 else plan
     inputs = [with_drops(child, shares) for child in plan.inputs]
@@ -114,7 +114,7 @@ def with_drops(plan: Plan, shares: Mapping[str, float]) -> Plan:
 
 
 def selectivities(plan: Plan) -> Iterator[tuple[str, float]]:
-    """What the cost model is to know of the drops of a plan, by their text."""
+    """The selectivities of the drops of a plan for the cost model, by their text."""
     for node in plan.walk():
         if isinstance(node, Filter) and (share := _share(node.predicate)) is not None:
             yield expression_text(node.predicate), share
@@ -148,7 +148,7 @@ def _call(function: str, left: Expression, right: int) -> Expression:
 
 
 def _share(predicate: Expression) -> float | None:
-    """Of a drop that `_below` made; None of any other condition."""
+    """The share of a drop that `_below` made; None for any other condition."""
     match predicate:
         case Call("<", (Call("%", (Call("+", (Call("*", (_, Literal(value=times))), _)), _)),
                         Literal(value=int(most)))) if times == GOLDEN:  # fmt: skip

@@ -1,8 +1,8 @@
-"""Filters in a row: their best order, and what is dropped before them (A §4.1).
+"""A sequence of filters: their best order, and shedding before them (A §4.1).
 
-They are ordered by rank, (1 - selectivity) / cost, the highest first (Hellerstein 1998). Where that
-costs more than there is, it is still the plan to drop from, and one drop at the source is best
-(observation 2): the share that is kept is the capacity by the cost (equation 16).
+They are ordered by rank, (1 - selectivity) / cost, the highest first (Hellerstein 1998). If that
+exceeds the capacity, it is still the best plan to shed from, and one drop at the source is best
+(observation 2): the share to keep is the capacity divided by the cost (equation 16).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SharedSelection:
 
 
 def utilization(rate: float, selections: Sequence[SharedSelection], capacity: float = 1.0) -> float:
-    """The cost of filters in this order in a unit of time, as a part of the capacity (equations 12
+    """The cost of filters in this order per unit of time, as a share of the capacity (equations 12
     and 14)."""
     total = 0.0
     for each in selections:
@@ -29,7 +29,7 @@ def utilization(rate: float, selections: Sequence[SharedSelection], capacity: fl
 
 
 def ordered(selections: Sequence[SharedSelection]) -> tuple[SharedSelection, ...]:
-    """The order that costs least."""
+    """The cheapest order."""
     return tuple(sorted(selections, key=_rank, reverse=True))
 
 
@@ -39,6 +39,6 @@ def _rank(selection: SharedSelection) -> float:
 
 
 def share_kept(rate: float, selections: Sequence[SharedSelection], capacity: float = 1.0) -> float:
-    """Of the rows of the source (equation 16)."""
+    """The share of the source's rows to keep (equation 16)."""
     used = utilization(rate, selections, capacity)
     return 1.0 if used <= 1.0 else 1.0 / used

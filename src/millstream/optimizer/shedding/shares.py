@@ -1,4 +1,4 @@
-"""How much to keep of each input of a plan, so that it can be afforded and gives most output."""
+"""The shares of a plan's inputs to keep, so that it is affordable and has the most output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from millstream.optimizer.shedding.knapsack import knapsack
 from millstream.optimizer.shedding.multiplier import most_output
 from millstream.optimizer.shedding.polynomial import Polynomial
 
-ROUNDING = 1e-9  # of the capacity: no reason to drop anything
+ROUNDING = 1e-9  # of the capacity: an excess too small to drop anything
 
 
 def best_shares(
@@ -18,8 +18,8 @@ def best_shares(
     most: Sequence[float],
     exactly: bool = True,
 ) -> list[float]:
-    """Of each input the share that is kept, at most `most`. Dropping at the inputs is enough: what
-    is dropped later has already cost something (A, observations 2 and 3)."""
+    """The share of each input that is kept, at most `most`. Dropping at the inputs is enough: rows
+    that are dropped later have already cost something (A, observations 2 and 3)."""
     if cost.at(most) <= capacity * (1 + ROUNDING):
         return list(most)
     if output.is_linear and cost.is_linear:

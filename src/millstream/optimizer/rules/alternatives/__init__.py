@@ -1,1 +1,1 @@
-"""Rules that are better for some streams and worse for others: each gives equal plans of a node."""
+"""Rules that help for some streams and hurt for others: each returns equivalent plans of a node."""

@@ -1,12 +1,13 @@
-"""Groups before a join instead of after it (K example 10.1).
+"""GROUP BY before a join instead of after it (K example 10.1).
 
     γ_K,f(S₁ ⋈_x=y S₂) = π(γ_K₁∪x,f(S₁) ⋈_x=y S₂)      where f reads S₁, K₁ are the keys of S₁
 
-Conditions: an inner join on nothing but equalities of columns, whose values are equal only if they
-are the same (no doubles). y tells the rows of S₂ apart at every instant, so that each row of S₁ has
-one partner at most; and x or y is among the keys, so that a group has one row of S₂, which gives
-the other keys. Keys are columns, those of S₂ no doubles, and f cannot fail. So for the other side.
-Before the join there are fewer rows to join; it is worse where the join leaves few of them.
+Conditions: an inner join only on equalities of columns, whose values are equal only if they are
+identical (no doubles). y identifies the rows of S₂ at every instant, so that each row of S₁ has at
+most one partner; and x or y is among the keys, so that a group has one row of S₂, which determines
+the other keys. Keys are columns, those of S₂ are not doubles, and f cannot fail. The same applies
+to the other side. Before the join, there are fewer rows to join; it is worse if the join is
+selective.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def _is_plain(node: Aggregate) -> bool:
 
 
 def _equal_columns(join: Join) -> Pairs | None:
-    """The columns that the join compares, those of its left first; None if it asks for more."""
+    """The columns that the join compares, those of its left first; None if it has other parts."""
     left, found = keys_of(join.left.schema), []
     for part in conjuncts(join.condition):
         match part:
@@ -71,7 +72,7 @@ def _fits(node: Aggregate, grouped: Plan, other: Plan, pairs: Pairs) -> bool:
     given = {f.key: f.type for f in other.schema}
     same = not any(has_zeros(given[key]) for key in keys & given.keys())
     apart = not any(named.field.key in given for named in node.aggregates)
-    has_keys = bool(pairs) or bool(keys & own)  # without keys there is a row over nothing
+    has_keys = bool(pairs) or bool(keys & own)  # without keys there is a row over no rows
     return read <= own and single and compares_keys and same and apart and has_keys
 
 

@@ -3,8 +3,9 @@
     δ(S₁ ⋈ S₂) = δ(S₁) ⋈ δ(S₂)        δ(π(S₁ ⋈ S₂)) = δ(π(δ(S₁) ⋈ δ(S₂)))
 
 Conditions: inner joins; neither their condition nor π can fail, and both are the same for equal
-values. Before the join it is cheap (its input is a window, whose rows expire in order) and makes
-what is joined smaller; after it there is one instead of two, better if there are few equal rows.
+values. Before the join DISTINCT is cheap (its input is a window, whose rows expire in order) and
+reduces the inputs of the join; after it there is one instead of two, which is better if there are
+few equal rows.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     μ_f(ω(S)) = ω(μ_f(S))
 
-Conditions: f cannot fail, since a window need not show every row. Count and partitioned windows
-keep the columns of their order and their keys, which f passes on as they are. Before the window a
-row is computed once, even if it comes and goes; after it only what the window shows is computed,
-and a window of whole rows may be one that others read too.
+Conditions: f cannot fail, since a window may skip rows. Count and partitioned windows keep the
+columns of their order and their keys, which f passes on unchanged. Before the window a row is
+computed once, even if it is inserted and retracted; after it only rows in the window are computed,
+and a window of whole rows may be shared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def map_below_window(node: Plan) -> Iterator[Plan]:
 
 
 def _passed_on(node: Map) -> dict[Key, Expression]:
-    """What the columns of the input are called in the output."""
+    """The names of the input's columns in the output."""
     return {
         output.expression.key: output.field.column
         for output in node.outputs

@@ -1,10 +1,10 @@
 """Semi- and anti-joins before or after a join (update-pattern simplification, G5 §5.4.2).
 
-    (S₁ ▷ S₃) ⋈ S₂ = (S₁ ⋈ S₂) ▷ S₃        and so for ⋉, and for the right side
+    (S₁ ▷ S₃) ⋈ S₂ = (S₁ ⋈ S₂) ▷ S₃        also for ⋉, and for the right side
 
-Conditions: the condition of ▷ reads S₁ and S₃ only, the join is an inner one, and no condition can
-fail. Below, ▷ leaves fewer rows to join, but takes rows back, so that the join must handle
-retractions; above, only what follows must.
+Conditions: the condition of ▷ reads only S₁ and S₃, the join is an inner join, and no condition can
+fail. Below, ▷ leaves fewer rows to join, but retracts rows, so the join must handle retractions;
+above, only the following operators must.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def negation_below_join(node: Plan) -> Iterator[Plan]:
 
 
 def _are_apart(one: Plan, other: Plan) -> bool:
-    """Whether a condition can name the columns of both."""
+    """Whether the columns of both have different names."""
     return not keys_of(one.schema) & keys_of(other.schema)
 
 

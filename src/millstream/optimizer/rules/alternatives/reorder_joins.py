@@ -2,8 +2,8 @@
 
     S₁ ⋈ S₂ = π(S₂ ⋈ S₁)        (S₁ ⋈ S₂) ⋈ S₃ = S₁ ⋈ (S₂ ⋈ S₃)
 
-Conditions: no condition can fail. A part of the conditions goes to the first join that has all that
-it reads. Of many joins `join_orders` finds the best tree; these are its single steps.
+Conditions: no condition can fail. Each part of the conditions moves to the first join that has all
+columns that it reads. `join_orders` finds the best tree of many joins; these are single steps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def associate_joins(node: Plan) -> Iterator[Plan]:
     parts = conjuncts(node.left.condition) + conjuncts(node.condition)
     keys = keys_of(second.schema) | keys_of(third.schema)
     inner = [part for part in parts if columns_of([part]) <= keys]
-    if inner:  # not to make a product
+    if inner:  # to avoid a product
         rest = conjunction([part for part in parts if part not in inner])
         yield Join(first, Join(second, third, JoinKind.INNER, conjunction(inner)), condition=rest)
 

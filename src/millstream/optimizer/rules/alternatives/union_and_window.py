@@ -1,9 +1,9 @@
-"""A window over time before or after a union (K 10.10).
+"""A time window before or after a union (K 10.10).
 
     ω(S₁) ∪ ω(S₂) = ω(S₁ ∪ S₂)
 
-Conditions: both windows are equal, also in what they may be adapted to. After the union there is
-one window instead of two; before it a window may be one that others read too.
+Conditions: both windows are equal, including their bounds for adaptation. After the union there is
+one window instead of two; before it a window may be shared.
 """
 
 from __future__ import annotations
