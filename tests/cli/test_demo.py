@@ -151,7 +151,7 @@ def test_a_usual_screen() -> None:
         "╭─ None ───────────────────────────────╮╭─ Not yet ────────────────────────────╮",
         "│ 246 rows/s · frontier 00:00:47       ││ SELECT something that is longer tha… │",
         "│ state 309 KiB · batch 3 ms           ││ FROM Bid                             │",
-        "│ no rows now                     ││                                      │",
+        "│ no rows now                          ││                                      │",
         *["│                                      ││                                      │"] * 6,
         "╰──────────────────────────────────────╯╰──────────────────────────────────────╯",
     ]
