@@ -38,9 +38,7 @@ def test_a_line_for_each_operator(query: ms.Query) -> None:
     assert lines[-1].endswith("  in all")
     places = {line.index("%") for line in lines[1:]}
     assert len(places) == 1, "columns stand below each other"
-    assert assumed == (
-        "assumed by default: A WITH (distinct(v) = 100); B WITH (distinct(v) = 100)"
-    )
+    assert assumed == ("assumed by default: A WITH (distinct(v) = 100); B WITH (distinct(v) = 100)")
 
 
 def test_as_json(query: ms.Query) -> None:
