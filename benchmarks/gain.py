@@ -33,12 +33,12 @@ from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import estimate, known_constants
 from millstream.optimizer.facts.sharing import in_order
 from millstream.optimizer.join_orders.inner_joins import inner_joins
-from millstream.optimizer.join_orders.trees import all_trees
 from millstream.optimizer.optimize import optimize
 from millstream.optimizer.planning import Planner
 from millstream.optimizer.rewriting import rewritten
 from millstream.optimizer.sampling import sampled, span_of
 from millstream.optimizer.statistics import Statistics
+from millstream.papers.join_trees import all_trees
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.runtime.graph import Graph
 

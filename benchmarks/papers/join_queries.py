@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from millstream.optimizer.join_graph import (
-    Equality,
-    JoinGraph,
-    JoinInput,
-    Predicate,
-    over_rows,
-    over_time,
-)
+from millstream.optimizer.join_graph import Equality, JoinGraph, JoinInput, Predicate
+from millstream.papers.join_trees import over_rows, over_time
 
 
 def one_column(*streams: tuple[float, float, float]) -> JoinGraph:

@@ -31,10 +31,11 @@ from millstream.model.records import Records
 from millstream.optimizer.join_graph import JoinGraph
 from millstream.optimizer.multi_way_orders import MultiWay, Orders
 from millstream.optimizer.multi_way_search import best_orders
+from millstream.papers.multi_way_heuristics import as_they_stand
 from millstream.physical.batch import Batch, Ints
 from millstream.physical.joins.areas.area import Area, Probing
 from millstream.physical.joins.areas.ring import RingArea
-from millstream.physical.joins.steps import Link, as_they_stand, new_first
+from millstream.physical.joins.steps import Link, new_first
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin

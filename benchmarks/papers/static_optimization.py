@@ -16,13 +16,13 @@ from statistics import fmean
 from benchmarks.papers.charts import Chart
 from benchmarks.papers.join_queries import EXAMPLE_1, any_query, random_query
 from benchmarks.papers.numbers import Findings, Number
-from millstream.optimizer.join_orders.costs import PerElement
 from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.join_orders.trees import left_deep
 from millstream.optimizer.multi_way_orders import MultiWay
 from millstream.optimizer.multi_way_search import best_orders
-from millstream.optimizer.shedding.plans import Shedding
-from millstream.optimizer.shedding.selections import SharedSelection, utilization
+from millstream.papers.join_trees import PerElement
+from millstream.papers.filter_orders import PricedFilter, utilization
+from millstream.papers.shed_trees import Shedding
 
 PLANS = {"(a)": left_deep([0, 1, 2]), "(b)": left_deep([1, 2, 0]), "(c)": left_deep([0, 2, 1])}
 LEVELS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.01)
@@ -35,7 +35,7 @@ def report(quick: bool = False) -> Findings:
 
 
 def selections() -> Findings:
-    first, second = SharedSelection("σ1", 0.0005, 0.25), SharedSelection("σ2", 0.001, 0.5)
+    first, second = PricedFilter("σ1", 0.0005, 0.25), PricedFilter("σ2", 0.001, 0.5)
     plans = {"plan A": [first, second], "plan B": [second, first]}
     paper = {"plan A": 75.0, "plan B": "250 ms and 1 s"}  # in a second: more than there is
     return Findings(

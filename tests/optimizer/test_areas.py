@@ -13,8 +13,8 @@ from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.cost import Estimates, estimate
 from millstream.optimizer.cost.areas import FEWEST, LAZIEST, MOST, fit_areas, fitted_area
 from millstream.optimizer.cost.joins import element_bytes
-from millstream.optimizer.cost.unit_costs import unit_cost
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
+from millstream.papers.unit_costs import unit_cost
 from millstream.physical.operators.join import AreaChoice, Join
 from millstream.physical.operators.union import Union
 

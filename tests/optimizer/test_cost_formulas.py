@@ -8,19 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.optimizer.cost.aggregation import (
-    group_steps,
-    grouped_distance_length,
-    partial_aggregates,
-    scalar_distance,
-)
+from millstream.optimizer.cost.aggregation import group_steps
 from millstream.optimizer.cost.characteristics import occupied
 from millstream.optimizer.cost.counting import level_changes, unequal
 from millstream.optimizer.cost.joins import product_distance_length, side_rows
 from millstream.optimizer.cost.model import held_keys
 from millstream.optimizer.cost.multi_way import joint_rate_length
 from millstream.optimizer.cost.pieces import split_distance_length
-from millstream.optimizer.cost.pointwise import distinct_length, distinct_rate_length
+from millstream.optimizer.cost.pointwise import distinct_rate_length
 from millstream.optimizer.cost.ranking import contenders, top_rate
 from millstream.optimizer.cost.stateless import (
     filter_distance,
@@ -28,6 +23,12 @@ from millstream.optimizer.cost.stateless import (
     union_distance_length,
 )
 from millstream.optimizer.cost.windows import count_length
+from millstream.papers.cost_formulas import (
+    distinct_length,
+    grouped_distance_length,
+    partial_aggregates,
+    scalar_distance,
+)
 
 positive = st.floats(0.01, 1e6)
 shares = st.floats(1e-6, 1.0)

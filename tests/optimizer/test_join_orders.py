@@ -9,23 +9,18 @@ from random import Random
 import pytest
 from benchmarks.papers.join_queries import EXAMPLE_1, TABLE_5, any_query
 
-from millstream.optimizer.join_graph import (
-    Equality,
-    JoinGraph,
-    Predicate,
-    flows_of,
+from millstream.optimizer.join_graph import Equality, JoinGraph, Predicate, flows_of
+from millstream.optimizer.join_orders.costs import Asymmetric, Cheapest, SideCost
+from millstream.optimizer.join_orders.greedy import BLOCK, good_tree
+from millstream.optimizer.join_orders.search import cheapest
+from millstream.optimizer.join_orders.trees import Tree, joins, leaves, left_deep
+from millstream.papers.join_trees import (
+    PerElement,
+    all_trees,
+    cheapest_of_all,
     over_rows,
     over_time,
-)
-from millstream.optimizer.join_orders.costs import Asymmetric, Cheapest, PerElement, SideCost
-from millstream.optimizer.join_orders.greedy import BLOCK, good_tree
-from millstream.optimizer.join_orders.search import cheapest, cheapest_of_all, tree_cost
-from millstream.optimizer.join_orders.trees import (
-    Tree,
-    all_trees,
-    joins,
-    leaves,
-    left_deep,
+    tree_cost,
     tree_text,
 )
 

@@ -19,8 +19,8 @@ from millstream.optimizer.join_orders.plan_rates import PlanRates, weights
 from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.multi_way import multi_way
 from millstream.optimizer.optimize import optimize
-from millstream.optimizer.shedding.plans import Shedding
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
+from millstream.papers.shed_trees import Shedding
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import Join
 from millstream.physical.operators.multi_join import MultiJoin

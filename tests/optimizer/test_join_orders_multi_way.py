@@ -9,11 +9,11 @@ from random import Random
 import pytest
 from benchmarks.papers.join_queries import TABLE_5, TABLE_6, TABLE_7, any_query, one_column
 
-from millstream.optimizer.join_graph import Equality, JoinGraph, Predicate, over_time
+from millstream.optimizer.join_graph import Equality, JoinGraph, Predicate
 from millstream.optimizer.multi_way_orders import MultiWay, Order
-from millstream.optimizer.multi_way_search import (
-    Weights,
-    best_orders,
+from millstream.optimizer.multi_way_search import Weights, best_orders
+from millstream.papers.join_trees import over_time
+from millstream.papers.multi_way_heuristics import (
     fast_streams_up,
     greedy_orders,
     selective_order,

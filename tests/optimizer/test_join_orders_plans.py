@@ -15,10 +15,10 @@ from millstream.logical.text import plan_text
 from millstream.model import types
 from millstream.model.elements import normal_form
 from millstream.model.time import RAW_TIME
-from millstream.optimizer.join_orders.costs import PerElement
 from millstream.optimizer.join_orders.inner_joins import InnerJoins, inner_joins
 from millstream.optimizer.join_orders.search import cheapest
-from millstream.optimizer.join_orders.trees import Tree, all_trees
+from millstream.optimizer.join_orders.trees import Tree
+from millstream.papers.join_trees import PerElement, all_trees
 from millstream.physical.operator import Pattern
 from physical.feeding import random_elements
 from physical.test_multi_join import (

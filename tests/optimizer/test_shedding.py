@@ -9,22 +9,22 @@ from random import Random
 import pytest
 from benchmarks.papers.join_queries import EXAMPLE_1, any_query, conjunctive
 
-from millstream.optimizer.join_graph import over_time
-from millstream.optimizer.join_orders.costs import Asymmetric, PerElement, SideCost
-from millstream.optimizer.join_orders.trees import Tree, all_trees, left_deep
-from millstream.optimizer.shedding.plans import Shedding
+from millstream.optimizer.join_orders.costs import Asymmetric, SideCost
+from millstream.optimizer.join_orders.trees import Tree, left_deep
 from millstream.optimizer.shedding.polynomial import Polynomial
-from millstream.optimizer.shedding.selections import (
-    SharedSelection,
+from millstream.papers.join_trees import PerElement, all_trees, over_time
+from millstream.papers.filter_orders import (
+    PricedFilter,
     ordered,
     share_kept,
     utilization,
 )
-from millstream.optimizer.shedding.shares import best_shares
+from millstream.papers.shed_shares import best_shares
+from millstream.papers.shed_trees import Shedding
 
 # A, figure 1.
-FIRST = SharedSelection("σ1", 0.0005, 0.25)
-SECOND = SharedSelection("σ2", 0.001, 0.5)
+FIRST = PricedFilter("σ1", 0.0005, 0.25)
+SECOND = PricedFilter("σ2", 0.001, 0.5)
 
 LOOKS = SideCost(look=1e-6)
 COSTS = {

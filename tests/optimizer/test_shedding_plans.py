@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from benchmarks.papers.join_queries import EXAMPLE_1, any_query, random_query
 
-from millstream.optimizer.join_orders.costs import PerElement
 from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.join_orders.trees import left_deep
-from millstream.optimizer.shedding.plans import Shedding
+from millstream.papers.join_trees import PerElement
+from millstream.papers.shed_trees import Shedding
 
 QUERIES = 1_000
 LEVELS = (0.9, 0.6, 0.3, 0.01)  # of the resources at which a query is just feasible

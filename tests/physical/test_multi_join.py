@@ -17,9 +17,10 @@ from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY, RAW_TIME
 from millstream.optimizer.choice import choose
 from millstream.optimizer.multi_way import multi_way
+from millstream.papers.multi_way_heuristics import as_they_stand
 from millstream.physical.joins.areas.area import Probing
 from millstream.physical.joins.areas.calendar import Closing
-from millstream.physical.joins.steps import Link, as_they_stand, equality_classes, new_first
+from millstream.physical.joins.steps import Link, equality_classes, new_first
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import AreaChoice, Join, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin, MultiJoinOperator

@@ -13,8 +13,8 @@ from millstream.model import types
 from millstream.model.time import TIMESTAMP_TIME
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.multi_way import multi_way
+from millstream.papers.multi_way_heuristics import as_they_stand
 from millstream.physical.joins.areas.area import Probing
-from millstream.physical.joins.steps import as_they_stand
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.coalesce import Coalesce
 from millstream.physical.operators.cut import Cut

@@ -31,14 +31,6 @@ class JoinInput:
     fluctuates: bool = False  # its rate is unreliable
 
 
-def over_time(name: str, rate: float, span: float, fluctuates: bool = False) -> JoinInput:
-    return JoinInput(name, rate, rate * span, fluctuates=fluctuates)
-
-
-def over_rows(name: str, rate: float, rows: float) -> JoinInput:
-    return JoinInput(name, rate, rows, by_rows=True)
-
-
 @dataclass(frozen=True)
 class Equality:
     """Columns that must be equal: the number of distinct values of each input that has one."""

@@ -38,11 +38,6 @@ _LEVELS: Mapping[PointwiseFunction, Level] = {
 # --- formulas -------------------------------------------------------------------------------------
 
 
-def distinct_length(d: float, life: float, n: float) -> float:
-    """K eq. 22.5: l' = n·d if n·d ≤ l: an equal row arrived n·d before; else l."""
-    return min(n * d, life)
-
-
 def distinct_rate_length(
     d: float, life: float, g: float, n: float, fixed: bool
 ) -> tuple[float, float]:

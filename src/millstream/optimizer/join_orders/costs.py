@@ -18,16 +18,6 @@ class JoinCost(Protocol):
 
 
 @dataclass(frozen=True)
-class PerElement:
-    """Every element that arrives costs the same (equation 9)."""
-
-    cost: float
-
-    def __call__(self, meeting: Meeting[Amount]) -> Amount:
-        return (meeting.left.rate + meeting.right.rate) * self.cost
-
-
-@dataclass(frozen=True)
 class SideCost:
     """Costs per element: to insert it, to expire it, to probe the side, and to examine an element
     stored there. With `by_key` only elements with the same key are examined."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.optimizer.join_graph import Flows, JoinGraph, flows_of
+from millstream.optimizer.join_graph import JoinGraph, flows_of
 from millstream.optimizer.join_orders.costs import JoinCost
-from millstream.optimizer.join_orders.trees import Tree, all_trees, joins, splits
+from millstream.optimizer.join_orders.trees import Tree, splits
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,6 @@ class Ordered:
     tree: Tree
     cost: float
     steps: int
-
-
-def tree_cost(flows: Flows[float], tree: Tree, cost: JoinCost) -> float:
-    return sum(cost(flows.meeting(left, right)) for left, right in joins(tree))
 
 
 def cheapest(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
@@ -50,12 +46,3 @@ def cheapest(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
         best[inputs] = found
     least, tree = best[graph.all]
     return Ordered(tree, least, steps)
-
-
-def cheapest_of_all(graph: JoinGraph, cost: JoinCost, bushy: bool = True) -> Ordered:
-    """The cheapest tree, by trying every tree."""
-    flows = flows_of(graph)
-    trees = list(all_trees(graph.all, bushy))
-    costs = [tree_cost(flows, tree, cost) for tree in trees]
-    least = min(costs)
-    return Ordered(trees[costs.index(least)], least, len(trees) * (len(graph.inputs) - 1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import permutations
 from typing import TypeAlias, cast
 
 from millstream.optimizer.join_graph import members
@@ -61,27 +60,3 @@ def splits(inputs: int, bushy: bool) -> Iterator[tuple[int, int]]:
         if right & last and right != inputs:
             yield inputs ^ right, right
         right = right - 1 & inputs
-
-
-def all_trees(inputs: int, bushy: bool) -> Iterator[Tree]:
-    """Every tree over a set of inputs, each once regardless of left and right."""
-    if not inputs & inputs - 1:
-        yield inputs.bit_length() - 1
-    elif bushy:
-        for left, right in splits(inputs, bushy):
-            for one in all_trees(left, bushy):
-                yield from ((one, other) for other in all_trees(right, bushy))
-    else:
-        yield from (left_deep(o) for o in permutations(members(inputs)) if o[0] < o[1])
-
-
-def tree_text(tree: Tree, names: Sequence[str]) -> str:
-    """
-    >>> tree_text(((1, 0), 2), "ABC")
-    '(B ⋈ A) ⋈ C'
-    """
-
-    def part(side: Tree) -> str:
-        return names[side] if isinstance(side, int) else f"({tree_text(side, names)})"
-
-    return names[tree] if isinstance(tree, int) else " ⋈ ".join(map(part, tree))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from millstream.optimizer.join_graph import Flow, Flows, JoinGraph, members
+from millstream.optimizer.join_graph import members
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,3 @@ class Polynomial:
     @property
     def is_product(self) -> bool:
         return len(self.terms) == 1
-
-
-ZERO = Polynomial({})
-
-
-def shed_flows(graph: JoinGraph) -> Flows[Polynomial]:
-    """The flows of all sets of inputs, as polynomials of the shares."""
-    flows = []
-    for port, each in enumerate(graph.inputs):
-        size = Polynomial({0 if each.by_rows else 1 << port: each.size})
-        flows.append(Flow(Polynomial({1 << port: each.rate}), size))
-    return Flows(graph, flows)

@@ -99,8 +99,3 @@ def _columns(expression: Expression) -> set[tuple[str, str]]:
 def new_first(order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """For each input the order that begins with it and continues as given (G3 table 4)."""
     return tuple((port, *(other for other in order if other != port)) for port in range(len(order)))
-
-
-def as_they_stand(order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """For each input the same order, whatever its position in it (G3's naive join)."""
-    return (tuple(order),) * len(order)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class SharedSelection:
+class PricedFilter:
     name: str
     cost: float  # of one row
     selectivity: float
 
 
-def utilization(rate: float, selections: Sequence[SharedSelection], capacity: float = 1.0) -> float:
+def utilization(rate: float, selections: Sequence[PricedFilter], capacity: float = 1.0) -> float:
     """The cost of filters in this order per unit of time, as a share of the capacity (equations 12
     and 14)."""
     total = 0.0
@@ -28,17 +28,17 @@ def utilization(rate: float, selections: Sequence[SharedSelection], capacity: fl
     return total / capacity
 
 
-def ordered(selections: Sequence[SharedSelection]) -> tuple[SharedSelection, ...]:
+def ordered(selections: Sequence[PricedFilter]) -> tuple[PricedFilter, ...]:
     """The cheapest order."""
     return tuple(sorted(selections, key=_rank, reverse=True))
 
 
-def _rank(selection: SharedSelection) -> float:
+def _rank(selection: PricedFilter) -> float:
     kept_out = 1.0 - selection.selectivity
     return kept_out / selection.cost if selection.cost else float("inf")
 
 
-def share_kept(rate: float, selections: Sequence[SharedSelection], capacity: float = 1.0) -> float:
+def share_kept(rate: float, selections: Sequence[PricedFilter], capacity: float = 1.0) -> float:
     """The share of the source's rows to keep (equation 16)."""
     used = utilization(rate, selections, capacity)
     return 1.0 if used <= 1.0 else 1.0 / used

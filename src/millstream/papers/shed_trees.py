@@ -12,13 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from millstream.optimizer.join_graph import Flows, JoinGraph
+from millstream.optimizer.join_graph import Flow, Flows, JoinGraph
 from millstream.optimizer.join_orders.costs import JoinCost
 from millstream.optimizer.join_orders.search import cheapest
-from millstream.optimizer.join_orders.trees import Tree, all_trees, inputs_of, splits
-from millstream.optimizer.shedding.polynomial import ZERO, Polynomial, shed_flows
-from millstream.optimizer.shedding.shares import best_shares
+from millstream.optimizer.join_orders.trees import Tree, inputs_of, splits
+from millstream.optimizer.shedding.polynomial import Polynomial
+from millstream.papers.join_trees import all_trees
+from millstream.papers.shed_shares import best_shares
 
+ZERO = Polynomial({})
 BETTER = 1 + 1e-9  # the smallest relevant difference
 
 
@@ -131,3 +133,12 @@ class _Part:
 
     tree: Tree
     shares: list[float]
+
+
+def shed_flows(graph: JoinGraph) -> Flows[Polynomial]:
+    """The flows of all sets of inputs, as polynomials of the shares."""
+    flows = []
+    for port, each in enumerate(graph.inputs):
+        size = Polynomial({0 if each.by_rows else 1 << port: each.size})
+        flows.append(Flow(Polynomial({1 << port: each.rate}), size))
+    return Flows(graph, flows)
