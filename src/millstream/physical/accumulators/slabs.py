@@ -30,6 +30,10 @@ class SlabPool(NamedTuple):
     marks: Ints
 
 
+#: Numba reads caches of kernels compiled before the class had its name, if only to discard them.
+Pool = SlabPool
+
+
 def empty_pool(size: int = _LEAST) -> SlabPool:
     marks = np.concatenate([np.zeros(_LISTS, np.int64), np.full(64, NONE)])
     return SlabPool(np.zeros(size, np.int64), np.zeros(size, np.int64), marks)
