@@ -22,7 +22,7 @@ import pyarrow as pa
 from benchmarks.driving import Drive, Rewrite, physical
 from millstream.optimizer.choice import Approach, Choices
 from millstream.optimizer.multi_way import multi_way
-from millstream.physical.operators.join import AreaChoice
+from millstream.physical.joins.areas.forms import AreaChoice
 
 TIMES = 64
 SMALL = 10_000

@@ -21,7 +21,7 @@ import pyarrow as pa
 from benchmarks.driving import Drive, Rewrite, physical
 from millstream.optimizer.choice import Approach, Choices
 from millstream.optimizer.multi_way import multi_way
-from millstream.physical.operators.join import AreaChoice
+from millstream.physical.joins.areas.forms import AreaChoice
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 KEYS = 100

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from benchmarks.driving import Drive, physical
 from millstream.optimizer.choice import Choices
-from millstream.physical.operators.join import AreaChoice
+from millstream.physical.joins.areas.forms import AreaChoice
 
 WINDOW = 20_000  # rows
 WINDOWS = 12  # as many pass before state is weighed

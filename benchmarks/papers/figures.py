@@ -20,9 +20,10 @@ from benchmarks.papers.views import CalendarView, ListView, View
 from millstream.optimizer.choice import Approach
 from millstream.physical.joins.areas.area import Probing
 from millstream.physical.joins.areas.calendar import Closing
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.distinct import Distinct
-from millstream.physical.operators.join import AreaChoice, Join
+from millstream.physical.operators.join import Join
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.pointwise import Pointwise, PointwiseFunction
 

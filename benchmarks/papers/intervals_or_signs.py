@@ -21,8 +21,8 @@ from benchmarks.papers import kraemer
 from benchmarks.papers.claims import Claim, Cost, Setting, show
 from millstream.optimizer.choice import Approach, Choices
 from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import PhysicalPlan
-from millstream.physical.operators.join import AreaChoice
 from millstream.physical.operators.pointwise import Pointwise, PointwiseFunction
 from millstream.physical.operators.source import Source
 

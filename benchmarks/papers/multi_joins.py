@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -33,11 +32,12 @@ from millstream.optimizer.multi_way_orders import MultiWay, Orders
 from millstream.optimizer.multi_way_search import best_orders
 from millstream.papers.multi_way_heuristics import as_they_stand
 from millstream.physical.batch import Batch, Ints
-from millstream.physical.joins.areas.area import Area, Probing
+from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.forms import AreaChoice, register_area
 from millstream.physical.joins.areas.ring import RingArea
 from millstream.physical.joins.steps import Link, new_first
-from millstream.physical.operator import Context, PhysicalPlan
-from millstream.physical.operators.join import AreaChoice, JoinKey
+from millstream.physical.operator import Context
+from millstream.physical.operators.join import JoinKey
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.source import Source
 from millstream.physical.operators.time_window import TimeWindow
@@ -66,12 +66,11 @@ class Buckets(RingArea):
         return found[kept], slots[kept]
 
 
-@dataclass(frozen=True)
-class InBuckets(AreaChoice):
-    buckets: int = 1
+register_area("buckets", lambda types, _, choice: Buckets(types, choice.partitions, choice.lazy))
 
-    def open(self, input: PhysicalPlan) -> Area:
-        return Buckets(input.types, self.buckets, self.lazy)
+
+def in_buckets(buckets: int, lazy: int) -> AreaChoice:
+    return AreaChoice(form="buckets", partitions=buckets, lazy=lazy)
 
 
 def nested_loops(lazy: int) -> AreaChoice:
@@ -109,7 +108,7 @@ class Joined:
         windows = [TimeWindow(s, span) for s, span in zip(sources, spans, strict=True)]
         keys = [schema[0].column for schema in schemas]
         links = [Link(0, port, JoinKey(keys[0], key)) for port, key in enumerate(keys) if port]
-        areas = [nested_loops(lazy) if b == 1 else InBuckets(lazy=lazy, buckets=b)
+        areas = [nested_loops(lazy) if b == 1 else in_buckets(b, lazy)
                  for b in buckets or [1] * len(keys)]  # fmt: skip
         join = MultiJoin(
             tuple(windows), tuple(links), (), None, orders, tuple(areas), max(0, lazy - 1)

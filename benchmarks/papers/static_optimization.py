@@ -20,8 +20,8 @@ from millstream.optimizer.join_orders.search import cheapest
 from millstream.optimizer.join_orders.trees import left_deep
 from millstream.optimizer.multi_way_orders import MultiWay
 from millstream.optimizer.multi_way_search import best_orders
-from millstream.papers.join_trees import PerElement
 from millstream.papers.filter_orders import PricedFilter, utilization
+from millstream.papers.join_trees import PerElement
 from millstream.papers.shed_trees import Shedding
 
 PLANS = {"(a)": left_deep([0, 1, 2]), "(b)": left_deep([1, 2, 0]), "(c)": left_deep([0, 2, 1])}

@@ -150,7 +150,7 @@ logical.expressions.Call logical.expressions.AggregateCall model.records.Records
 model.records.Checked physical.operators.source.Source physical.operators.join.Join
 physical.operators.join.JoinKey physical.operators.aggregate.Aggregate physical.operator.Pattern
 physical.operators.time_window.TimeWindow fragments.edges.Fragment fragments.edges.Received
-fragments.edges.Exchange fragments.shard.ShardStep fragments.progress.Present
+fragments.edges.Exchange fragments.shard.ShardStep fragments.progress.SourceProgress
 checkpoint.records.Ref checkpoint.manifest.ShardState runtime.held.HeldRows physical.batch.Batch
 """.split()  # noqa: SIM905
 

@@ -33,8 +33,8 @@ from millstream.optimizer.optimize import optimize
 from millstream.physical.batch import NEVER, Batch, Columns
 from millstream.physical.joins.areas.area import Probing
 from millstream.physical.joins.areas.calendar import Closing
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import Context, Pattern, PhysicalPlan, plain_rows
-from millstream.physical.operators.join import AreaChoice
 from millstream.runtime.graph import Graph, Receive, Vertex
 from oracle.agreement import Bench, same_rows
 from oracle.random_streams import Tape

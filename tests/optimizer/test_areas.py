@@ -15,7 +15,8 @@ from millstream.optimizer.cost.areas import FEWEST, LAZIEST, MOST, fit_areas, fi
 from millstream.optimizer.cost.joins import element_bytes
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
 from millstream.papers.unit_costs import unit_cost
-from millstream.physical.operators.join import AreaChoice, Join
+from millstream.physical.joins.areas.forms import AreaChoice
+from millstream.physical.operators.join import Join
 from millstream.physical.operators.union import Union
 
 SECOND = 1_000_000

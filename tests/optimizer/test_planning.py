@@ -18,8 +18,8 @@ from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Constants
 from millstream.optimizer.planning import Planner
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import PhysicalPlan
-from millstream.physical.operators.join import AreaChoice
 from oracle.random_streams import Tape
 
 CHAIN = """SELECT a.v AS x, d.v AS y FROM A WINDOW(RANGE 40) a

@@ -12,13 +12,13 @@ from benchmarks.papers.join_queries import EXAMPLE_1, any_query, conjunctive
 from millstream.optimizer.join_orders.costs import Asymmetric, SideCost
 from millstream.optimizer.join_orders.trees import Tree, left_deep
 from millstream.optimizer.shedding.polynomial import Polynomial
-from millstream.papers.join_trees import PerElement, all_trees, over_time
 from millstream.papers.filter_orders import (
     PricedFilter,
     ordered,
     share_kept,
     utilization,
 )
+from millstream.papers.join_trees import PerElement, all_trees, over_time
 from millstream.papers.shed_shares import best_shares
 from millstream.papers.shed_trees import Shedding
 

@@ -20,9 +20,10 @@ from millstream.optimizer.multi_way import multi_way
 from millstream.papers.multi_way_heuristics import as_they_stand
 from millstream.physical.joins.areas.area import Probing
 from millstream.physical.joins.areas.calendar import Closing
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.joins.steps import Link, equality_classes, new_first
 from millstream.physical.operator import Pattern, PhysicalPlan
-from millstream.physical.operators.join import AreaChoice, Join, JoinKey
+from millstream.physical.operators.join import Join, JoinKey
 from millstream.physical.operators.multi_join import MultiJoin, MultiJoinOperator
 from physical.feeding import Inputs, Run, given, random_elements, run
 

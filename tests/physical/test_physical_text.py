@@ -15,10 +15,11 @@ from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.multi_way import multi_way
 from millstream.papers.multi_way_heuristics import as_they_stand
 from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.coalesce import Coalesce
 from millstream.physical.operators.cut import Cut
-from millstream.physical.operators.join import AreaChoice, Join
+from millstream.physical.operators.join import Join
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.text import physical_json, physical_text
 from physical.feeding import given

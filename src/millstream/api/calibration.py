@@ -29,8 +29,8 @@ from millstream.optimizer.sampling import sampled
 from millstream.optimizer.statistics import Statistics, StreamStatistics
 from millstream.physical.batch import Batch
 from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import Context, PhysicalPlan
-from millstream.physical.operators.join import AreaChoice
 from millstream.runtime.bounded import source_batch
 from millstream.runtime.graph import Graph
 

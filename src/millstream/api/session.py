@@ -57,6 +57,9 @@ from millstream.sql.parser import parse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from millstream.logical.expressions import AggregateCall
+    from millstream.physical.accumulators import Accumulator
+
 
 _ATTRIBUTES = ("strict", "on_error", "approach", "optimize", "shed", "memory")  # of version 0.1
 
@@ -77,6 +80,8 @@ class Session:
     unless `shed`, or SHED in its statement, lets it drop rows.
     `memory` is how many bytes the joins of a query should use where the rates of streams are known:
     with room to spare they drop expired rows later and in larger portions. It is no limit.
+    `area` names the form in which joins keep their inputs, for comparison: "calendar", or one that
+    was registered with `register_area`. By default the form follows from how rows expire.
     `spark` is a session of yours for the engine "spark".
     """
 
@@ -91,6 +96,7 @@ class Session:
         processors: float | None = None,
         shed: bool = False,
         memory: float | None = None,
+        area: str | None = None,
         spark: SparkSession | None = None,
     ) -> None:
         settings = Settings(
@@ -102,6 +108,7 @@ class Session:
             processors,
             shed,
             memory,
+            area,
         )
         self._workspace = Workspace(settings, spark)
         self._state = SessionState(self._workspace)
@@ -331,6 +338,7 @@ class Session:
         remove: Callable[[object, object], object] | None = None,
         dump: Callable[[object], object] | None = None,
         load: Callable[[object], object] | None = None,
+        accumulator: Callable[[AggregateCall], Accumulator] | None = None,
         returns: str | pa.DataType,
     ) -> None:
         """Register an aggregate: `init(value…)` makes a partial aggregate of one row, `merge` joins
@@ -338,7 +346,10 @@ class Session:
 
         A checkpoint holds the rows of each group, and partial aggregates that are plain values;
         others are computed from the rows again, unless `dump` makes them plain values and `load`
-        makes those a partial aggregate again."""
+        makes those a partial aggregate again.
+
+        `accumulator(call)` makes an object that computes the same values over arrays; it is used
+        instead of the functions, except with DISTINCT and on the reference engine."""
         self._check_function_name(name, self.catalog.functions)
         if (dump is None) != (load is None):
             given, lacking = ("load", "dump") if dump is None else ("dump", "load")
@@ -347,7 +358,7 @@ class Session:
                 help="pass both, so that what is written can be read, or neither",
             )
         self.catalog.aggregates[name.lower()] = UserAggregate(
-            name.lower(), init, merge, eval, type_named(returns), remove, dump, load
+            name.lower(), init, merge, eval, type_named(returns), remove, dump, load, accumulator
         )
 
     def _check_function_name(self, name: str, others: Mapping[str, object]) -> None:

@@ -38,6 +38,7 @@ class Settings:
     processors: float | None = None
     shed: bool = False
     memory: float | None = None
+    area: str | None = None
 
     def __post_init__(self) -> None:
         if self.on_error not in ("skip", "stop"):
@@ -123,11 +124,14 @@ class Workspace:
     def _options(self) -> Options:
         from millstream.optimizer.choice import Approach
         from millstream.optimizer.planned import Options
+        from millstream.physical.joins.areas.forms import AreaChoice
 
         settings = self.settings
         together = settings.engine is EngineName.LOCAL
         approach = Approach(settings.approach)
-        options = Options(settings.optimize, approach, together, settings.memory)
+        options = Options(
+            settings.optimize, approach, together, settings.memory, AreaChoice(form=settings.area)
+        )
         if settings.engine is not EngineName.SPARK:
             return options
         from millstream.fragments.cutting import placing

@@ -56,7 +56,8 @@ class UserFunction:
 class UserAggregate:
     """K §11.5.7: `init(value…)` creates a partial aggregate, `merge` combines two, `eval` returns
     the value. The optional `remove(aggregate, aggregate)` undoes a merge. `dump` converts a partial
-    aggregate to plain values for a checkpoint, and `load` converts them back."""
+    aggregate to plain values for a checkpoint, and `load` converts them back. `accumulator(call)`
+    creates a `physical.accumulators.Accumulator` that computes the same values over arrays."""
 
     name: str
     init: Callable[..., object]
@@ -66,6 +67,7 @@ class UserAggregate:
     remove: Callable[[object, object], object] | None = None
     dump: Callable[[object], object] | None = None
     load: Callable[[object], object] | None = None
+    accumulator: Callable[[AggregateCall], Any] | None = None
 
     def evaluate(self, rows: list[Row]) -> object:
         """The value over the rows of a group; NULL over none. Rows with a NULL are skipped."""

@@ -20,6 +20,7 @@ from millstream.model.modes import Emit
 from millstream.model.time import INFINITY
 from millstream.optimizer.conditions import join_keys
 from millstream.optimizer.facts.sharing import Nodes
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate, Last
 from millstream.physical.operators.changes import Changes
@@ -28,7 +29,7 @@ from millstream.physical.operators.deltas import Deltas
 from millstream.physical.operators.distinct import Distinct
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
-from millstream.physical.operators.join import AreaChoice, Join
+from millstream.physical.operators.join import Join
 from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.outer_join import OuterJoin

@@ -22,9 +22,10 @@ from millstream.logical.expression_facts import can_fail
 from millstream.logical.expressions import Call, Column, Expression, conjuncts, walk
 from millstream.logical.plan import Named
 from millstream.model import types
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.joins.steps import Link
 from millstream.physical.operator import PhysicalPlan
-from millstream.physical.operators.join import AreaChoice, Join, JoinKey
+from millstream.physical.operators.join import Join, JoinKey
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.multi_join import MultiJoin
 

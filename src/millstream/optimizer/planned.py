@@ -14,6 +14,7 @@ from millstream.optimizer.cost.spark import in_jobs, on_spark
 from millstream.optimizer.planning import Planner, has_choices
 from millstream.optimizer.shedding.queries import Demand, demand, selectivities, with_drops
 from millstream.optimizer.statistics import Statistics
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.placing import Placing
 
@@ -32,12 +33,14 @@ class SourceFacts:
 @dataclass(frozen=True)
 class Options:
     """The planner settings of a session. `together`: the engine has multi-way joins. `memory` is in
-    bytes. `placing` says how the engine distributes a plan, if it does."""
+    bytes. `areas` says how joins store their inputs. `placing` says how the engine distributes a
+    plan, if it does."""
 
     optimize: bool = True
     approach: Approach = Approach.HYBRID
     together: bool = False
     memory: float | None = None
+    areas: AreaChoice = field(default_factory=AreaChoice)
     placing: Callable[[PhysicalPlan], Placing] | None = None
 
 
@@ -106,7 +109,7 @@ class PlannedQuery:
 
 def planned(plan: Plan, emit: Emit, facts: SourceFacts, options: Options) -> PlannedQuery:
     """The plan of a bound query over sources with these facts."""
-    choices = Choices(facts.disordered, options.approach, small=facts.small)
+    choices = Choices(facts.disordered, options.approach, options.areas, facts.small)
     if options.optimize and has_choices(plan):
         known = facts.statistics()
         planner = Planner(known, known_constants(), choices, options.together, options.memory)

@@ -23,6 +23,7 @@ from millstream.logical.text import (
 from millstream.model import types
 from millstream.model.time import INFINITY, RAW_TIME, TimeDomain
 from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.joins.steps import new_first
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.aggregate import Aggregate
@@ -32,7 +33,7 @@ from millstream.physical.operators.cut import Cut
 from millstream.physical.operators.deltas import Deltas
 from millstream.physical.operators.filter import Filter
 from millstream.physical.operators.granularity import Granularity
-from millstream.physical.operators.join import AreaChoice, Join, JoinKey
+from millstream.physical.operators.join import Join, JoinKey
 from millstream.physical.operators.lookup_join import LookupJoin
 from millstream.physical.operators.map import Map
 from millstream.physical.operators.multi_join import MultiJoin

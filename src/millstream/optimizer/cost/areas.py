@@ -15,8 +15,9 @@ from dataclasses import replace
 from millstream.optimizer.cost.characteristics import Characteristics
 from millstream.optimizer.cost.estimate import Estimates
 from millstream.optimizer.cost.joins import WIDER, element_bytes, keeps_order
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import PhysicalPlan
-from millstream.physical.operators.join import AreaChoice, Join
+from millstream.physical.operators.join import Join
 from millstream.physical.operators.multi_join import MultiJoin
 
 LAZIEST = 0.05  # of the validity of rows: G5's setting (§6.1)

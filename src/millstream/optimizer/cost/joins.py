@@ -25,8 +25,9 @@ from millstream.optimizer.cost.selectivity import (
 )
 from millstream.optimizer.cost.work import Primitive, Work, coded, together
 from millstream.physical.joins.areas.area import Probing
+from millstream.physical.joins.areas.forms import RING, AreaChoice
 from millstream.physical.operator import Pattern, PhysicalPlan
-from millstream.physical.operators.join import AreaChoice, Join, JoinKey
+from millstream.physical.operators.join import Join, JoinKey
 
 RING_BYTES = 44.0  # of an element of a ring, besides its row
 CALENDAR_BYTES = 48.0  # … of a calendar, and of its chain
@@ -173,8 +174,8 @@ def pair_end(left: Characteristics, right: Characteristics) -> float | None:
 
 
 def keeps_order(choice: AreaChoice, side: PhysicalPlan) -> bool:
-    """Whether the area of an input is a ring, not a calendar."""
-    return side.pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not choice.calendar
+    """Whether the area of an input is a ring; other forms are taken for calendars."""
+    return choice.form_for(side.pattern) == RING
 
 
 def area_rows(

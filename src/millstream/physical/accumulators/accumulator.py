@@ -7,6 +7,9 @@ instant are a *segment*; an accumulator returns the value of the aggregate after
 For every segment the value is that of `logical.aggregates` over the present rows. Sums, averages
 and variances of doubles too are equal to the last bit, whatever came and went before. The cost of a
 step is proportional to its events, not to the rows held.
+
+An accumulator is a subclass of `Accumulator`. `choose.py` selects those of built-in aggregates; a
+user-defined aggregate may bring its own (`session.aggregate`).
 """
 
 from __future__ import annotations
@@ -82,13 +85,16 @@ class Accumulator(ABC):
 
     @property
     @abstractmethod
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The memory that the state takes."""
 
     @abstractmethod
-    def save(self) -> State: ...
+    def save(self) -> State:
+        """The state as plain values and arrays, which `model.codec` can pack."""
 
     @abstractmethod
-    def restore(self, state: State) -> None: ...
+    def restore(self, state: State) -> None:
+        """Take over a state that `save` gave; the accumulator is new."""
 
     @property
     def crowded(self) -> bool:

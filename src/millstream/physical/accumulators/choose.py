@@ -30,8 +30,7 @@ def accumulator(
     """An accumulator for an aggregate; `fifo` if the rows of every group leave in the order in
     which they came, `lasting` if none ever leaves."""
     if call.function in user:
-        aggregate = user[call.function]
-        return (Recomputed if aggregate.remove is None else Incremental)(call, aggregate)
+        return _of_user(call, user[call.function])
     function = lookup(call.function)
     assert function is not None, f"the binder knows {call.function}"
     if call.distinct and not function.ignores_duplicates:
@@ -40,6 +39,14 @@ def accumulator(
     if special is not None:
         return special
     return Chosen(call, lasting=lasting) if is_chosen(call) else General(call)
+
+
+def _of_user(call: AggregateCall, aggregate: UserAggregate) -> Accumulator:
+    if aggregate.accumulator is not None and not call.distinct:
+        made = aggregate.accumulator(call)
+        assert isinstance(made, Accumulator), f'"{aggregate.name}" has no accumulator but {made!r}'
+        return made
+    return (Recomputed if aggregate.remove is None else Incremental)(call, aggregate)
 
 
 def _over_words(

@@ -15,9 +15,9 @@ from millstream.model.arrays import int64, of_int64
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn
 from millstream.physical.expressions.evaluation import Condition, Evaluation
 from millstream.physical.joins.areas.area import Area
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.joins.steps import EqualityClass
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
-from millstream.physical.operators.join import AreaChoice
 from millstream.physical.state.keys import KeySpace
 
 

@@ -26,9 +26,7 @@ from millstream.logical.plan import Schema
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, Mask, State
 from millstream.physical.events.netting import netted
 from millstream.physical.expressions.evaluation import Condition, Evaluation
-from millstream.physical.joins.areas.area import Area, Probing
-from millstream.physical.joins.areas.calendar import CalendarArea, Closing
-from millstream.physical.joins.areas.ring import RingArea
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import (
     Context,
     Frontiers,
@@ -47,31 +45,6 @@ class JoinKey:
     left: Expression
     right: Expression
     null_matches: bool = False
-
-
-@dataclass(frozen=True)
-class AreaChoice:
-    """How the elements of an input are stored; by default according to its pattern."""
-
-    probing: Probing = Probing.HASH
-    closing: Closing = Closing.KEYED
-    lazy: int = 0
-    partitions: int = 64
-    calendar: bool = False  # even if a ring would do
-
-    def name(self, pattern: Pattern) -> str:
-        if pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not self.calendar:
-            return "ring" if pattern is Pattern.WEAKEST else "append-only"
-        if pattern is Pattern.STRICT:
-            return f"{self.closing.value} calendar"
-        return "calendar"
-
-    def open(self, input: PhysicalPlan) -> Area:
-        pattern, types = input.pattern, input.types
-        if pattern in (Pattern.WEAKEST, Pattern.MONOTONIC) and not self.calendar:
-            return RingArea(types, self.probing, self.lazy)
-        closing = self.closing if pattern is Pattern.STRICT else None
-        return CalendarArea(types, self.probing, self.lazy, closing, self.partitions)
 
 
 @dataclass(frozen=True)

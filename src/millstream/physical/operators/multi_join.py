@@ -31,6 +31,7 @@ from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints, State, merged
 from millstream.physical.events.netting import netted
 from millstream.physical.joins.areas.area import Area
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.joins.sides import Partial, Side, Tests
 from millstream.physical.joins.steps import (
     EqualityClass,
@@ -48,7 +49,6 @@ from millstream.physical.operator import (
     PhysicalPlan,
     weakest_of,
 )
-from millstream.physical.operators.join import AreaChoice
 from millstream.physical.state.keys import KeySpace
 
 

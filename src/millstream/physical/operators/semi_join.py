@@ -30,8 +30,9 @@ from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Columns, Ints, LazyColumn, State, merged
 from millstream.physical.events.gate import Gate, Passed
 from millstream.physical.events.settling import Pieces
+from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import Context, Frontiers, Operator, Pattern, PhysicalPlan
-from millstream.physical.operators.join import AreaChoice, JoinKey, Pairs, Sides
+from millstream.physical.operators.join import JoinKey, Pairs, Sides
 from millstream.physical.operators.pointwise import Form
 from millstream.physical.operators.threshold_semi_join import ThresholdOperator
 from millstream.physical.state.waiting import Waiting

@@ -21,7 +21,7 @@ import pyarrow as pa
 from millstream.model.arrays import larger, with_room
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, Ints
-from millstream.physical.joins.areas.area import Area, Probing, newest_renumbered
+from millstream.physical.joins.areas.area import IndexedArea, Probing, newest_renumbered
 from millstream.physical.kernels.calendar import (
     chains_of,
     close_elements,
@@ -71,7 +71,7 @@ class Chains:
         self.newer = np.append(self.newer, more)
 
 
-class CalendarArea(Area):
+class CalendarArea(IndexedArea):
     def __init__(
         self,
         types: Sequence[pa.DataType],

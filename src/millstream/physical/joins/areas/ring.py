@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from millstream.model.arrays import larger, with_room
 from millstream.physical.batch import Batch, Ints
-from millstream.physical.joins.areas.area import Area, Probing, newest_renumbered
+from millstream.physical.joins.areas.area import IndexedArea, Probing, newest_renumbered
 from millstream.physical.kernels.ring import (
     WIDTH,
     append,
@@ -27,7 +27,7 @@ from millstream.physical.kernels.ring import (
 from millstream.physical.kernels.scans import greatest
 
 
-class RingArea(Area):
+class RingArea(IndexedArea):
     def __init__(
         self, types: Sequence[pa.DataType], probing: Probing = Probing.HASH, lazy: int = 0
     ) -> None:
