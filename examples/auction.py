@@ -1,7 +1,7 @@
 """An auction house: the highest bid of every auction, at the instant at which it closes.
 
-The streams are those of the NEXMark benchmark, from the generator that is built in. A closing is
-seen at its own instant only, the bids of two days; the generator's own `closing_price` is the same.
+The streams are those of the NEXMark benchmark, from the built-in generator. A closing is in its
+window only at its own instant, bids for two days. The generator's own `closing_price` is the same.
 """
 
 from __future__ import annotations

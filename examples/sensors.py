@@ -1,7 +1,7 @@
 """A production line: two sensors measure the width of every piece, one before the other.
 
-A piece for which they disagree within ten seconds is suspect: a join of two windows. Whichever
-sensor is the later one completes the pair, at that very instant.
+A piece for which they disagree within ten seconds is suspect: a join of two windows. The later of
+the two measurements completes the pair, at its own instant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Trading: the volume-weighted average price of the last 100 trades of every symbol.
 
-The window counts rows for each symbol by itself, so a quiet symbol keeps its last 100 trades while
-a busy one turns them over. The query is started, and its changes are taken as they come.
+The window counts rows per symbol, so a quiet symbol keeps its last 100 trades while those of a busy
+one change. The query is started, and its changes are consumed as they arrive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Web logs: the three pages with the most hits in the last hour, at any instant.
 
-A connector of our own reads the lines of a log; the top three are a query, so they can be asked
-for any instant, not only at full hours.
+A custom connector reads the lines of a log. The top three are a query, so they are available for
+any instant, not only at full hours.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LINE = re.compile(r'(\S+) - - \[([^]]+)] "GET (\S+) HTTP/1.1" (\d+) \d+')
 
 
 def access_log() -> Iterator[str]:
-    """Six hours of a log in the common format; the news are read in the morning."""
+    """Six hours of a log in the common format; the news is read in the morning."""
     chance = random.Random(5)
     at = START
     while (at := at + datetime.timedelta(seconds=chance.expovariate(1 / 20))).hour < 14:

@@ -69,8 +69,8 @@ def test_a_python_without_virtual_environments(tmp_path: Path) -> None:
         2,
         "",
         [
-            f"error: {part} has no module to make virtual environments with: "
-            "install it (Debian, Ubuntu: apt install python3-venv)"
+            f"error: {part} cannot create virtual environments: "
+            "install its venv module (Debian, Ubuntu: apt install python3-venv)"
         ],
     )
 
