@@ -840,7 +840,7 @@ def test_bounded_data_may_be_kept_for_ever() -> None:
 def test_a_live_source_may_not_under_strict() -> None:
     session = ms.Session(strict=True)
     session.sql("CREATE STREAM s (t BIGINT, x INT) SOURCE f() ORDERED BY t")
-    with pytest.raises(ms.BindError, match='DISTINCT keeps every row of "s" for ever'):
+    with pytest.raises(ms.BindError, match='DISTINCT keeps every row of "s" forever'):
         session.sql("SELECT DISTINCT x FROM s WINDOW(UNBOUNDED)")
     assert session.queries == {}
 

@@ -551,7 +551,7 @@ def test_a_snapshot_notes_the_errors_that_it_met() -> None:
 
 FOREVER = [during(0, INFINITY, "a"), during(0, INFINITY, "b", 2)]
 UNSETTLED = """\
-error: the answer never settles: a window keeps moving over rows that are valid for ever
+error: the answer never settles: a window keeps moving over rows that are valid forever
 help: ask for a snapshot at an instant, or bound the window below"""
 
 

@@ -480,7 +480,7 @@ def _up(instant: int, granule: int) -> int:
 
 def _unsettled() -> QueryError:
     return QueryError(
-        "the answer never settles: a window keeps moving over rows that are valid for ever",
+        "the answer never settles: a window keeps moving over rows that are valid forever",
         help="ask for a snapshot at an instant, or bound the window below",
     )
 

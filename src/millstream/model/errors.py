@@ -137,7 +137,8 @@ _PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 def _excerpt(span: Span, text: str, file: str) -> list[str]:
-    """The line of the text where `span` begins, underlined as far as the span goes on that line."""
+    """The line of the text where `span` begins, with the part of the span on that line
+    underlined."""
     start = min(span.start, len(text))
     number = text.count("\n", 0, start) + 1
     line_start = text.rfind("\n", 0, start) + 1

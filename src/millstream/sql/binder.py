@@ -316,7 +316,7 @@ def _warnings(
         if id(node) in statement.inherited:
             continue
         message = (
-            f'{what} keeps every row of "{source.stream}" for ever, because its window is UNBOUNDED'
+            f'{what} keeps every row of "{source.stream}" forever, because its window is UNBOUNDED'
         )
         span = statement.places.get(source.stream) or query.span
         help = "write a bounded window such as WINDOW(RANGE 1 DAY)"

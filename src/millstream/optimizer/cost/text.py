@@ -61,7 +61,7 @@ def _cells(estimates: Estimates, node: PhysicalPlan) -> tuple[str, ...]:
     second = estimates.statistics.second
     return (
         rate_text(own.output.elements * second, domain),
-        "for ever" if node.pattern is Pattern.MONOTONIC else span_text(own.output.length, domain),
+        "forever" if node.pattern is Pattern.MONOTONIC else span_text(own.output.length, domain),
         number_text(own.rows) if own.rows else "",
         bytes_text(own.bytes) if own.bytes else "",
         cost_text(own.cost * second, domain),
