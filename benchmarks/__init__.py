@@ -1,9 +1,9 @@
 """Millstream and its peers on the same work.
 
-What a first run asked of the system is kept for the runs that count. Polars keeps its memory; the
-pool of Arrow would give it back between runs, and to ask anew takes longer than to compute.
+Memory allocated in the first run is kept for the timed runs. Polars keeps its memory; Arrow's pool
+would return it between runs, and allocating it again takes longer than the computation.
 """
 
 import os
 
-os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")  # read when Arrow is imported, which is later
+os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")  # read when Arrow is imported, later

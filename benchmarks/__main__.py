@@ -43,7 +43,7 @@ def _wins(quick: bool) -> None:
     intervals_or_signs.report(quick)
 
 
-# On our own operators; each prints what it measured, and what misses its bound.
+# On Millstream's operators; each prints its results and the bounds it misses.
 REPORTS: Mapping[str, Callable[[bool], object]] = {
     "flat": lambda quick: flat.report(small=flat.SMALL // 5 if quick else flat.SMALL),
     "batches": lambda quick: flat_batches.report(sizes=flat_batches.SIZES[: 3 if quick else 4]),
@@ -90,18 +90,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     there = ", ".join([*WORKLOADS, *REPORTS])
     parser.add_argument("workload", nargs="*", help=f"all by default, of {there}")
-    parser.add_argument("--size", type=float, default=1.0, help="of the data, 1 by default")
+    parser.add_argument("--size", type=float, default=1.0, help="share of the data, 1 by default")
     parser.add_argument("--quick", action="store_true", help="little data, shorter windows")
     parser.add_argument(
-        "--repeat", type=int, help="the median of so many counts; by default of 3 to 15"
+        "--repeat", type=int, help="report the median of this many runs; 3 to 15 by default"
     )
     parser.add_argument(
         "--contender", action="append", default=[], help="only this one; repeatable"
     )
     parser.add_argument(
-        "--all-forms", action="store_true", help="also the slower ways of the peers"
+        "--all-forms", action="store_true", help="also run the slower forms of the peers"
     )
-    parser.add_argument("--json", type=Path, help="write what was measured to this file")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
     return parser
 
 

@@ -1,9 +1,9 @@
-"""When two answers are the same: a checksum that does not see how their pieces of time were cut.
+"""Compares answers by a checksum that does not depend on how their intervals are cut.
 
 An answer is a bag of rows with `[valid_from, valid_to)`. Its checksum is the sum over its rows of
 hash(columns) · (hash(valid_to) - hash(valid_from)), modulo 2⁶⁴. Cutting a piece in two adds and
-takes away the same hash, so answers that say the same of every instant have the same checksum, in
-whatever order and pieces they come.
+subtracts the same hash, so answers that agree at every instant have the same checksum, in any order
+and any pieces.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Who takes part, how they are timed, and whether they gave the same answer.
+"""Times the contenders of a workload and compares their answers.
 
-All contenders of a workload are timed in one run, in turn, so that whatever else the machine does
-disturbs them alike; what counts is the median, after two runs that do not. Of short runs there are
-more. Loading data into a peer's own tables is not timed, nor is turning its answer into Arrow for
-the comparison. The collector of garbage passes over what was there before the runs: in a program of
-one contender there would be nothing of it.
+All contenders of a workload are timed in turn in one process, so that other load on the machine
+affects them alike; the result is the median, after two warm-up runs. Short runs are repeated more
+often. Loading data into a peer's tables is not timed, nor is converting its answer to Arrow for the
+comparison. The garbage collector ignores objects from before the runs: a program with one contender
+would not have them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from benchmarks.contenders.form import Form
 from benchmarks.workloads import BATCH, Workload
 
 # A module with `prepare`, `run` and `answer`: the columns that the workload names, valid_from and
-# valid_to, of the whole of `workload.batches()`. What is timed is `run`.
+# valid_to, of the whole of `workload.batches()`. Only `run` is timed.
 MILLSTREAM = "benchmarks.contenders.millstream"
 
-SECONDS = 5.0  # for which runs are repeated
+SECONDS = 5.0  # total time of the repeated runs
 LEAST_ROUNDS, MOST_ROUNDS = 3, 15
-TRIAL_ROUNDS = 2  # the second may still ask the system for memory
+TRIAL_ROUNDS = 2  # the second may still allocate memory
 
 
 class Contender(Protocol):
-    """What a module of `contenders` has."""
+    """The interface of a module in `contenders`."""
 
     NAME: str
-    SHARE: float  # of the data that it gets
+    SHARE: float  # of the data it gets
     FORMS: Mapping[str, Sequence[Form]]  # by workload, the fastest first
 
     def prepare(self, workload: Workload) -> Any: ...
@@ -48,7 +48,7 @@ class Contender(Protocol):
 
 
 class Millstream:
-    """The system itself, where it is there."""
+    """Millstream itself, if available."""
 
     NAME = "Millstream"
     SHARE = 1.0
@@ -87,7 +87,7 @@ def contenders(names: Iterable[str] = ()) -> list[Contender]:
 
 @dataclass
 class Entry:
-    """One form of one contender, and what came of it."""
+    """One form of one contender, and its result."""
 
     contender: str
     form: Form
@@ -98,7 +98,7 @@ class Entry:
 
     @property
     def rate(self) -> float:
-        """Rows of input a second."""
+        """Input rows per second."""
         return self.rows_in / statistics.median(self.seconds)
 
 
@@ -164,14 +164,14 @@ def _rounds() -> Iterator[int]:
 def _time(run: _Run) -> None:
     run.result = None
     gc.collect()
-    np.empty(BATCH)  # what was freed is put in order when a larger piece is asked for
+    np.empty(BATCH)  # a larger allocation consolidates freed memory
     begin = time.perf_counter()
     run.result = run.entry.form.run(run.prepared)
     run.entry.seconds.append(time.perf_counter() - begin)
 
 
 def _compare(runs: list[_Run]) -> None:
-    """Answers must say what the fastest form of DuckDB says of the same share of the data."""
+    """Answers must equal that of DuckDB's fastest form on the same share of the data."""
     expected: dict[int, tuple[int, int]] = {}
     for run in runs:
         table = run.contender.answer(run.result)

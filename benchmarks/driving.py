@@ -1,4 +1,4 @@
-"""Driving the operators of a query by hand: batch by batch, with a look at their state."""
+"""Drives the operators of a query batch by batch, with access to their state."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def physical(
     rewrite: Rewrite | None = None,
     emit: str | None = None,
 ) -> PhysicalPlan:
-    """The plan of the last query of a text over these streams; it emits what the query says, or
-    else what is asked for."""
+    """The plan of the last query of a text over these streams; `emit` is the default if the query
+    has no EMIT."""
     session = ms.Session(engine="local")
     for name, stream in streams.items():
         session.stream(name, stream.slice(0, 0), time=time_column)
@@ -44,7 +44,8 @@ def physical(
 
 @dataclass
 class Drive:
-    """A running plan, and how far its streams have been read; all have the same rows a time."""
+    """A running plan, and the position in its streams; all have the same number of rows per
+    time."""
 
     plan: PhysicalPlan
     streams: Mapping[str, pa.Table]
@@ -67,7 +68,7 @@ class Drive:
         self.rows_out += len(batch)
 
     def push(self, rows: int) -> int:
-        """The next rows of every stream in turn; gives how many there were."""
+        """Push the next rows of every stream in turn; returns how many there were."""
         return sum(self._push(name, rows) for name in self.graph.sources)
 
     def _push(self, name: str, rows: int) -> int:
@@ -83,18 +84,18 @@ class Drive:
         return stop - first
 
     def push_rows(self, rows: int, batch: int) -> int:
-        """So many rows of every stream, in batches."""
+        """Push `rows` rows of every stream, in batches."""
         return sum(self.push(min(batch, rows - first)) for first in range(0, rows, batch))
 
     def timed(self, rows: int, batch: int) -> float:
-        """Seconds of processor time for each row."""
+        """Processor seconds per row."""
         began = time.process_time()
         pushed = self.push_rows(rows, batch)
         return (time.process_time() - began) / pushed
 
     def timed_until(self, share: float, batch: int) -> float:
-        """Seconds of processor time until so much of every stream has been read; each batch has as
-        many rows of a stream as it has of all rows."""
+        """Processor seconds until this share of every stream has been read; each batch has rows of
+        every stream in proportion to its size."""
         rows = {name: len(self._records[name]) for name in self.graph.sources}
         total = sum(rows.values())
         began = time.process_time()
@@ -105,7 +106,7 @@ class Drive:
 
     @property
     def touched(self) -> int:
-        """Elements and events that all operators have looked at."""
+        """Elements and events that all operators have examined."""
         return sum(vertex.operator.touched for vertex in self.graph.vertices)
 
     @property

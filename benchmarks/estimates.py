@@ -1,11 +1,11 @@
-"""What the cost model says of queries, against what they do.
+"""Compares the estimates of the cost model with measurements.
 
     python -m benchmarks estimates
 
-Streams of known rates, whose rows come by chance, go through the operators of each query; once its
-windows are full, the rows that it gives, the rows of state and the processor time are measured, and
-set against the estimates. The model knows what a look at the rows tells (`sampled`), no more.
-Estimates become worse with the height of a plan (K §24.4), so errors are also printed by height.
+Streams of known rates with random arrivals go through the operators of each query. Once its windows
+are full, the output rows, the rows of state and the processor time are measured and compared with
+the estimates. The model knows only what a sample of the rows shows (`sampled`). Estimates get worse
+with the height of a plan (K §24.4), so errors are also printed by height.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from millstream.runtime.bounded import source_batch
 from millstream.runtime.graph import Graph
 
 SECOND = 1_000_000
-SLICE = SECOND // 10  # what comes within it is a batch
-RATES = {"A": 2000, "B": 1000, "C": 500}  # rows a second
+SLICE = SECOND // 10  # the duration of a batch
+RATES = {"A": 2000, "B": 1000, "C": 500}  # rows per second
 
 
 def queries_of(path: Path) -> dict[str, str]:
-    """The statements of a file, by the name that stands above each."""
+    """The statements of a file, by the name above each."""
     parts = (part.partition("\n") for part in path.read_text().split("-- name:")[1:])
     return {name.strip(): text.split(";")[0] for name, _, text in parts}
 
@@ -49,7 +49,8 @@ QUERIES = queries_of(Path(__file__).with_suffix(".sql"))
 
 @lru_cache
 def streams(seconds: int) -> dict[str, pa.Table]:
-    """A, B and C by chance, R at equal distances; k has 100 values, u 10,000, v 1,000, x any."""
+    """A, B and C arrive at random, R at equal intervals; k has 100 values, u 10,000, v 1,000, x
+    any."""
     made = {}
     for seed, (name, rate) in enumerate({**RATES, "R": 1000}.items()):
         random = np.random.default_rng(seed)
@@ -71,7 +72,7 @@ def streams(seconds: int) -> dict[str, pa.Table]:
 
 @dataclass(frozen=True)
 class Measured:
-    """A second's rows out and processor time, and the rows and bytes of state on average."""
+    """Output rows and processor time per second, and the average rows and bytes of state."""
 
     rate: float
     rows: float
@@ -92,7 +93,7 @@ class Comparison:
         return self.estimates.output.elements * self.estimates.statistics.second
 
     def error(self, estimated: float, measured: float) -> float | None:
-        """Relative; None where there is too little to tell."""
+        """The relative error; None if there is too little data."""
         return None if measured < 1 else abs(estimated - measured) / measured
 
     @property
@@ -105,13 +106,13 @@ class Comparison:
 
     @property
     def bytes_error(self) -> float | None:
-        """Only of many rows: an operator without any takes some kilobytes."""
+        """Only for many rows: an empty operator takes some kilobytes."""
         few = self.measured.rows < 1000
         return None if few else self.error(self.estimates.bytes, self.measured.bytes)
 
     @property
     def pace(self) -> float:
-        """How many times as long it took as estimated."""
+        """The measured time as a multiple of the estimate."""
         return self.measured.seconds / self.estimates.share
 
 
@@ -161,7 +162,7 @@ def measure(plan: PhysicalPlan, records: Mapping[str, Records], warm: int, end: 
 
 
 def pushed(graph: Graph, records: Mapping[str, Records], until: int) -> float:
-    """What comes in one slice of time; the processor time of the operators."""
+    """Push one slice of time; returns the processor time of the operators."""
     spent = 0.0
     for name, vertices in graph.sources.items():
         first, last = np.searchsorted(records[name].start, [until - SLICE, until])

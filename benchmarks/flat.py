@@ -1,11 +1,10 @@
-"""Flat cost: what a row costs does not depend on how long the window is.
+"""Flat cost: the cost per row does not depend on the length of the window.
 
 The same stream goes through each operator with a window 64 times as long. Keys drift: equal ones
-lie within the shorter window, so both windows give as many results. The longer window is full
-before anything is timed, and what is timed is as long as it. Times are processor time, and both
-windows are timed in turn, a part of the stream at a time, so that whatever else the machine does
-disturbs them alike; `touched` counts the elements and events that operators look at, which no noise
-disturbs.
+lie within the shorter window, so both windows give the same number of results. The longer window is
+full before timing starts, and the timed part is as long as it. Times are processor time. Both
+windows are timed in turn, part by part, so that other load on the machine affects them alike;
+`touched` counts the elements and events that operators examine, which is free of noise.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from millstream.physical.joins.areas.forms import AreaChoice
 TIMES = 64
 SMALL = 10_000
 BATCHES = (1_000, 10_000)
-NEAR = 500  # equal keys lie within so many rows of each other
+NEAR = 500  # equal keys lie within this many rows of each other
 PARTITIONS = 100
-PARTS = 16  # of what is timed
+PARTS = 16  # of the timed stream
 LOOKS = 1.25  # an event of a calendar may be moved to a narrower partition, once
 
 Text = Callable[[int], str]  # of the window
@@ -42,7 +41,7 @@ class Trial:
     bound: float = 2.0
     choices: Choices | None = None
     rewrite: Rewrite | None = None
-    drifting: bool = True  # or as many keys as there are partitions
+    drifting: bool = True  # else one key per partition
 
 
 def _select(columns: str, *streams: str, rest: str = "") -> Text:
@@ -133,7 +132,7 @@ TRIALS: Sequence[Trial] = (
 
 @lru_cache
 def streams(rows: int, drifting: bool = True) -> Mapping[str, pa.Table]:
-    """One row a unit of time on each of three streams; about two rows of each key on each."""
+    """One row per unit of time on each of three streams; about two rows of each key on each."""
     return {name: _stream(seed, rows, drifting) for seed, name in enumerate("ABC")}
 
 
@@ -151,7 +150,7 @@ def _stream(seed: int, rows: int, drifting: bool) -> pa.Table:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a row: seconds, and elements and events looked at."""
+    """Per row: seconds, and elements and events examined."""
 
     seconds: float
     touched: float
@@ -181,7 +180,7 @@ class Measured:
 def costs(
     trial: Trial, windows: Sequence[int], full: int, timed: int, batch: int, parts: int = PARTS
 ) -> list[Cost]:
-    """Of rows after so many that every window is full, for each window."""
+    """The cost of rows after every window is full, for each window."""
     data = streams(full + timed, trial.drifting)
     runs = [_Run(trial, window, data, full, batch) for window in windows]
     gc.collect()
@@ -201,7 +200,7 @@ class _Run:
         self._drive = Drive(plan, data)
         self._drive.push_rows(full, batch)
         self._touched, self._given = self._drive.touched, self._drive.rows_out
-        self._seconds: list[float] = []  # a row
+        self._seconds: list[float] = []  # per row
         self._rows = 0
 
     def time(self, rows: int, batch: int) -> None:
@@ -243,7 +242,7 @@ def line(m: Measured) -> str:
 
 
 def report(names: Sequence[str] = (), small: int = SMALL) -> bool:
-    """Print what was measured; whether all bounds hold."""
+    """Print the results; returns whether all bounds hold."""
     print(f"Flat cost: a window of {small:,} rows, and one of {small * TIMES:,}")
     print(heading())
     held = True

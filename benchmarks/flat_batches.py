@@ -1,10 +1,10 @@
 """Flat cost: the cost of a row does not depend on how many rows its batch has.
 
-The same streams go through each query in batches of 1,000 rows up to 1,000,000. Windows stay as
-they are, so both runs give the same answer. Most inputs are signed: count windows, aggregates, set
+The same streams go through each query in batches of 1,000 rows up to 1,000,000. Windows do not
+change, so all runs give the same answer. Most inputs are signed: count windows, aggregates, set
 operations, and windows whose ends are elements of their own; in a large batch most of their rows
 come and go within it. Streams have few keys, so that a key has many rows in a batch of which few
-overlap. Times are processor time, in the median of several runs of each size.
+overlap. Times are processor time, the median of several runs per size.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _stream(seed: int, rows: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Cost:
-    """Per row: seconds, and elements and events looked at; results in all."""
+    """Per row: seconds, and elements and events examined; the total of results."""
 
     seconds: float
     touched: float
@@ -193,7 +193,7 @@ class Cost:
 
 
 def cost(trial: Trial, rows: int, batch: int) -> Cost:
-    """Of all rows of the streams, in batches of this size."""
+    """The cost of all rows of the streams, in batches of this size."""
     data = streams(rows)
     drive = Drive(physical(trial.sql, data, choices=trial.choices, rewrite=trial.rewrite), data)
     gc.collect()
@@ -233,7 +233,7 @@ def measure(names: Sequence[str] = (), sizes: Sequence[int] = SIZES) -> Iterator
 
 
 def report(names: Sequence[str] = (), sizes: Sequence[int] = SIZES) -> bool:
-    """Print what was measured; whether all bounds hold."""
+    """Print the results; returns whether all bounds hold."""
     print(f"Flat cost: µs per row in batches of {sizes[0]:,} to {sizes[-1]:,} rows")
     print(f"{'query':34}" + "".join(f"{size:>12,}" for size in sizes) + f"{'ratio':>8}")
     held = True

@@ -1,9 +1,9 @@
-"""What the choice by cost gains: queries of many joins in the order in which they are written, and
-as the optimizer carries them out.
+"""Measures what cost-based planning gains: queries of many joins as written, and as the optimizer
+plans them.
 
-Both plans take the same rows in the same batches, in turns, and what is told is the median of the
-processor time of their operators once windows are full. Beside these two a handful of others is
-measured: whether the plan of least estimated cost is among the two fastest.
+Both plans process the same rows in the same batches, in turn; the result is the median processor
+time of their operators once windows are full. A handful of other plans is measured too, to see
+whether the plan with the lowest estimated cost is among the two fastest.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from millstream.papers.join_trees import all_trees
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.runtime.graph import Graph
 
-RATES = {"A": 4000, "B": 2000, "C": 500, "D": 100, "E": 20, "F": 5}  # rows a second
+RATES = {"A": 4000, "B": 2000, "C": 500, "D": 100, "E": 20, "F": 5}  # rows per second
 VALUES = {"k": 100, "u": 5000, "w": 10, "v": 1000}
 KEYS = {"A": 200, "B": 100, "C": 80, "D": 60, "E": 40, "F": 20}  # values of i
 WARM, END = 5 * SECOND, 8 * SECOND
 RUNS, QUICK_RUNS = 7, 3
-OTHERS = 4  # plans beside the two
-STEPS = 2  # to each of them, at most
-TRIES = 40  # until there are so many
-ALIKE = 0.02  # what costs the same is the same plan, with left and right changed
-TOO_MUCH = 5.0  # times the least cost: not worth the time to measure it
+OTHERS = 4  # plans besides the two
+STEPS = 2  # per plan, at most
+TRIES = 40  # to find them
+ALIKE = 0.02  # plans of equal cost are the same, with left and right swapped
+TOO_MUCH = 5.0  # times the least cost: not worth measuring
 QUERIES = queries_of(Path(__file__).with_suffix(".sql"))
 
 
@@ -84,7 +84,7 @@ class Problem:
         return estimate(plan, self.known, known_constants()).cost
 
     def written(self) -> PhysicalPlan:
-        """The plan of the rules, with joins in their order."""
+        """The plan after the rules, with joins in their written order."""
         return choose(optimize(self.plan), "FINAL")
 
     def chosen(self) -> PhysicalPlan:
@@ -92,7 +92,8 @@ class Problem:
         return self.planner.operators(plan, "FINAL")
 
     def others(self) -> Iterator[PhysicalPlan]:
-        """With joins in any order, and some steps away; each with joins of two and of many."""
+        """Plans with random join orders and some random rewrites, each with binary and multi-way
+        joins."""
         random = Random(self.name)
         while True:
             plan = reordered(optimize(self.plan), random)
@@ -104,7 +105,7 @@ class Problem:
 
 
 def reordered(plan: Plan, random: Random) -> Plan:
-    """With the inner joins nearest to the answer in another order, if there are several."""
+    """The plan with its topmost inner joins in another order, if there are several."""
     for node in in_order(plan):
         joins = inner_joins(node)
         if joins is not None and len(joins.inputs) > 2:
@@ -152,7 +153,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Gain:
-    """`written` and `chosen` may be one and the same, and are among `all`."""
+    """`written` and `chosen` may be the same, and are among `all`."""
 
     name: str
     written: Contender
@@ -161,23 +162,23 @@ class Gain:
 
     @property
     def factor(self) -> float:
-        """How many times as long the plan takes that is written."""
+        """The time of the written plan as a multiple of the chosen one's."""
         return self.written.seconds / self.chosen.seconds
 
     @property
     def least_factor(self) -> float:
-        """The same of the fastest run of each, which others on the machine disturb least."""
+        """The same for the fastest run of each, which is least disturbed."""
         return min(self.written.runs) / min(self.chosen.runs)
 
     @property
     def place(self) -> int:
-        """Of the plan that is estimated cheapest, by its fastest run; 1 is the first."""
+        """The rank of the plan with the lowest estimate, by its fastest run; 1 is the fastest."""
         cheapest = min(self.all, key=lambda each: each.cost)
         return 1 + sum(min(each.runs) < min(cheapest.runs) for each in self.all)
 
 
 def share(plan: PhysicalPlan, records: Mapping[str, Records], end: int = END) -> float:
-    """How much of a processor the plan takes once windows are full."""
+    """The share of a processor that the plan takes once windows are full."""
     graph = Graph(plan, Context(), lambda batch: batch.gathered())
     spent = [pushed(graph, records, until) for until in range(SLICE, end + 1, SLICE)]
     return sum(spent[WARM // SLICE :]) * SECOND / (END - WARM)

@@ -1,8 +1,8 @@
 """Latency: one row at a time through filter, join and aggregate, from `send` to the sink.
 
-A row is sent to one of two pushed streams, and when it has been taken in, one to the other: that is
-timed until the sink has got the changes that it makes certain. The bound is on the median; the
-longest ones belong to whoever shares the machine.
+A row is sent to one of two pushed streams and, once received, one to the other. Timing runs from
+there until the sink has received the changes that this makes final. The bound is on the median; the
+largest values are due to other load on the machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ JOIN B WINDOW(RANGE 1000) b ON a.k = b.k WHERE a.v >= 0 GROUP BY a.k EMIT CHANGE
 
 
 def measure(rows: int = 2_000, warm_up: int = 300) -> list[float]:
-    """Microseconds from each row that is sent to the answer that it makes certain."""
+    """Microseconds from sending each row to the answer that it makes final."""
     session = ms.Session(engine="local")
     schema = {"t": "BIGINT", "k": "BIGINT", "v": "DOUBLE"}
     feeds = [session.feed(name, schema, time="t") for name in ("A", "B")]
@@ -44,14 +44,14 @@ def measure(rows: int = 2_000, warm_up: int = 300) -> list[float]:
             wanted[0] = number * 10
             reached.clear()
             began = time.perf_counter()
-            second.send(row)  # the frontier passes the row before: the answer follows
+            second.send(row)  # the frontier passes the previous row: the answer follows
             reached.wait()
             found.append((time.perf_counter() - began) * 1e6)
     return found[warm_up:]
 
 
 def report() -> bool:
-    """Print what was measured; whether the bound holds."""
+    """Print the results; returns whether the bound holds."""
     found = measure()
     median, late = np.median(found), np.percentile(found, 99)
     holds = bool(median <= BOUND)

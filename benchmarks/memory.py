@@ -1,7 +1,7 @@
-"""Memory: the state of operators follows the rows in the windows.
+"""Memory: the state of operators is proportional to the rows in the windows.
 
 Keys and strings change all the time. After many windows have passed, an operator's state may take
-twice the Arrow size of the rows in its windows, and 48 bytes a row.
+twice the Arrow size of the rows in its windows, plus 48 bytes per row.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from millstream.optimizer.choice import Choices
 from millstream.physical.joins.areas.forms import AreaChoice
 
 WINDOW = 20_000  # rows
-WINDOWS = 12  # as many pass before state is weighed
+WINDOWS = 12  # how many pass before state is measured
 BATCH = 1_000
-EACH = 48  # bytes a row
+EACH = 48  # bytes per row
 _W = f"WINDOW(RANGE {WINDOW})"
 
 
@@ -66,7 +66,7 @@ class Measured:
 
 
 def streams(rows: int) -> dict[str, pa.Table]:
-    """Each instant a row: a key of those that come for a while, a double, a string never seen."""
+    """One row per instant: a key that recurs for a while, a double, a new string."""
     found = {}
     for seed, name in enumerate("AB"):
         random = np.random.default_rng(seed)
@@ -89,7 +89,7 @@ def measure(trial: Trial) -> Measured:
 
 
 def report() -> bool:
-    """Print what was measured; whether all bounds hold."""
+    """Print the results; returns whether all bounds hold."""
     print(f"Memory: windows of {WINDOW:,} rows, after {WINDOWS} of them")
     print(f"{'operator':20}{'state, KiB':>12}{'bound, KiB':>12}{'ratio':>8}{'bytes/row':>11}")
     held = True

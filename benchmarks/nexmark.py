@@ -1,10 +1,9 @@
-"""Queries of the public NEXMark suite in our language, and events for them.
+"""Queries of the public NEXMark suite in Millstream's SQL, and events for them.
 
-Of 50 events one is a person, three are auctions and 46 are bids, 10,000 events per second, as the
-generator of the suite has it. Bids go to recent auctions, half of them to a hot one in a hundred;
-auctions last about 20 seconds. What the suite leaves open is said here: joins and groups over
-whole streams have unbounded windows, and windows are ours (a row is valid from the end of the
-window that it is in).
+Of 50 events one is a person, three are auctions and 46 are bids, 10,000 events per second, as in
+the suite's generator. Bids go to recent auctions, half of them to a hot one in a hundred; auctions
+last about 20 seconds. Choices that the suite leaves open: joins and groups over whole streams have
+unbounded windows, and windows are Millstream's (a row is valid from the end of its window).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-PERSONS, AUCTIONS, EVENTS = 1, 3, 50  # of so many events
+PERSONS, AUCTIONS, EVENTS = 1, 3, 50  # per 50 events
 GAP = 100  # microseconds between events
 RECENT = 1_000  # auctions that are bid for
 CITIES = ["Phoenix", "Palo Alto", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent"]

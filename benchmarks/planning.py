@@ -1,8 +1,7 @@
-"""How long planning takes: from a bound query to its operators, by processor time.
+"""Measures planning: the processor time from a bound query to its operators.
 
 Chains, stars and cliques of windowed streams with groups above, with declared rates; and the same
-streams where ten times as many rows come as the processors can take, so that what is dropped is
-planned too.
+streams with ten times as many rows as the processors can handle, so that shedding is planned too.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import millstream as ms
 
 BOUNDS = {6: 0.05, 10: 1.0}  # seconds, by inputs
 SHEDDING = {10: 5.0}
-REPEAT = 5  # the least of so many counts
+REPEAT = 5  # the minimum of this many runs
 
 Condition = Callable[[int], str]
 
@@ -46,7 +45,7 @@ def query_of(shape: str, inputs: int, shed: bool = False) -> ms.Query:
 
 
 def seconds(shape: str, inputs: int, shed: bool = False) -> float:
-    """Of processor time, until the operators and what they may drop are known."""
+    """Processor seconds until the operators and what they may shed are known."""
     query = query_of(shape, inputs, shed)
     began = time.process_time()
     _ = query.physical_plan

@@ -1,9 +1,9 @@
-"""Streams and tables: rows that look a table up, and changes of a table that a window sees.
+"""Streams and tables: lookups in a table, and changes of a table that affect a window.
 
-The table has a million rows. A *lookup* is a row of the stream with the version of its key that
-holds when it comes (NON RETROACTIVE); a *change* puts another row in the place of one that is there
-and takes back what the rows of the window had from it (RETROACTIVE). Both in processor time, once
-the table is loaded; the bounds are on one core.
+The table has a million rows. A *lookup* joins a row of the stream with the version of its key that
+is valid when it arrives (NON RETROACTIVE); a *change* replaces a row and retracts the results that
+rows of the window had from it (RETROACTIVE). Both are in processor time, once the table is loaded;
+the bounds are for one core.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 ROWS = 1_000_000  # of the table
 BATCH = 10_000
 ROUNDS = 60
-LOOKUPS, CHANGES = 3_000_000, 100_000  # a second
+LOOKUPS, CHANGES = 3_000_000, 100_000  # per second
 
 LOOKUP = "SELECT A.k, A.v, R.x FROM A JOIN R ON A.k = R.k"
 WINDOW = "SELECT A.k, A.v, R.x FROM A WINDOW(RANGE 100000) JOIN R ON A.k = R.k EMIT CHANGES"
@@ -36,7 +36,7 @@ WINDOW = "SELECT A.k, A.v, R.x FROM A WINDOW(RANGE 100000) JOIN R ON A.k = R.k E
 
 @dataclass
 class Trial:
-    """A query over a stream A (t, k, v), a row a unit of time, and a table R (k, x)."""
+    """A query over a stream A (t, k, v) with one row per unit of time, and a table R (k, x)."""
 
     sql: str
     changes: str
@@ -72,7 +72,7 @@ class Trial:
         return Records([pa.array(times), pa.array(keys), pa.array(times)], times, times + 1)
 
     def go_on(self, rows: int, changes: int) -> None:
-        """So many rows of the stream, and rows of the table that are changed meanwhile."""
+        """Push `rows` rows of the stream and `changes` changes of the table."""
         stream = self._stream(rows)
         keys = self._random.choice(self.rows, changes, replace=False)
         times = np.sort(self.now + self._random.integers(0, max(rows, 1), changes))
@@ -99,8 +99,8 @@ def _joined(one: Records, other: Records) -> Records:
 def measure(
     sql: str, changes: str, a_round: tuple[int, int], rows: int = ROWS, rounds: int = ROUNDS
 ) -> tuple[float, float]:
-    """The least seconds that the rows of the stream took in a round, and those of both; others use
-    the machine too. Windows are full after a third of the rounds."""
+    """The minimum seconds per round for the stream's rows alone, and for both; the minimum, because
+    of other load on the machine. Windows are full after a third of the rounds."""
     trial = Trial(sql, changes, rows)
     for _ in range(rounds):
         trial.go_on(*a_round)
@@ -109,7 +109,7 @@ def measure(
 
 
 def report(quick: bool) -> bool:
-    """Print what was measured; whether the bounds hold."""
+    """Print the results; returns whether the bounds hold."""
     rows = ROWS // 10 if quick else ROWS
     print(f"Streams and a table of {rows:,} rows, in processor time")
     alone, _ = measure(LOOKUP, "non retroactive", (BATCH, 0), rows)

@@ -1,4 +1,4 @@
-"""What was measured, as a table for people and as JSON for programs."""
+"""The results as a text table and as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS = ("contender", "form", "seconds", "rows/s", "of DuckDB", "Millstream",
 
 @dataclass(frozen=True)
 class Measured:
-    """A workload: a table of what came of it, the same for programs, and whether all agreed."""
+    """The result of a workload: as a table, as JSON, and whether all answers agree."""
 
     table: str
     json: dict[str, Any]
@@ -30,7 +30,7 @@ class Measured:
 def apart(
     name: str, size: float, who: Sequence[str], repeat: int | None, all_forms: bool
 ) -> Measured:
-    """A workload in a process of its own: plain Python is slower where others have left holes in
+    """A workload in its own process: plain Python is slower if others have fragmented the
     memory."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_measured, name, size, who, repeat, all_forms).result()

@@ -1,7 +1,7 @@
-"""What `run` costs beside `start`: the same query over the same rows, in one process.
+"""The cost of `run` compared with `start`: the same query over the same rows, in one process.
 
-`start` hands each batch of the answer to a function; `run` gives the whole answer as one table,
-in normal form and in order. Times are the least of several turns of both.
+`start` passes each batch of the answer to a function; `run` returns the whole answer as one table,
+in normal form and in order. Times are the minimum of several alternating runs.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def line(m: Measured) -> str:
 
 
 def report(quick: bool = False) -> bool:
-    """Print what was measured; whether the bound holds."""
+    """Print the results; returns whether the bound holds."""
     events = EVENTS // 20 if quick else EVENTS
     print(f"run beside start: NEXMark, {events:,} events; run takes at most {BOUND} times as long")
     print(heading())

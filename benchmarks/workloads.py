@@ -1,8 +1,8 @@
-"""What is measured: the streams, the query, and what its answer looks like.
+"""The workloads: the streams, the query, and the shape of its answer.
 
 Times are microseconds, strictly ascending within a stream. Every answer is a table of the columns
-named here and of `valid_from` and `valid_to`: the maximal pieces of time in which a row holds.
-Data is drawn from a seed, so everyone gets the same; a share of a workload is its beginning, with
+named here and of `valid_from` and `valid_to`: the maximal intervals in which a row is valid. Data
+is drawn from a seed, so all contenders get the same; a share of a workload is its first part, with
 the same rates and therefore windows of the same size.
 """
 
@@ -28,7 +28,7 @@ class Workload:
     name: str
     title: str
     sql: str  # for Millstream
-    columns: tuple[str, ...]  # of the answer, before its times
+    columns: tuple[str, ...]  # of the answer, before valid_from and valid_to
     streams: Streams
 
     @property
@@ -41,7 +41,7 @@ class Workload:
         return Workload(self.name, self.title, self.sql, self.columns, streams)
 
     def batches(self, rows: int = BATCH) -> Iterator[tuple[str, pa.Table]]:
-        """The streams cut in batches, in turn: no stream runs ahead by more than a batch."""
+        """The streams cut into batches, in turn: no stream is ahead by more than a batch."""
         longest = max(map(len, self.streams.values()))
         for first in range(0, longest, rows):
             for name, stream in self.streams.items():
@@ -65,14 +65,14 @@ class Workload:
 
 
 def _times(random: np.random.Generator, rows: int, rate: int) -> np.ndarray:
-    """Arrivals at `rate` rows a second, at random."""
+    """Random arrivals at `rate` rows per second."""
     gaps = random.exponential(SECOND / rate, rows).astype(np.int64)
     return np.cumsum(np.maximum(gaps, 1))
 
 
 @lru_cache
 def uniform(seed: int, rows: int, rate: int = 1_000, keys: int = 10_000) -> pa.Table:
-    """Rows (t, k, v) with uniform keys; v is a whole number that no other row of the stream has."""
+    """Rows (t, k, v) with uniform keys; v is an integer that is unique in the stream."""
     random = np.random.default_rng(seed)
     columns = {
         "t": _times(random, rows, rate),

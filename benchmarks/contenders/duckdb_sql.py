@@ -1,14 +1,14 @@
 """DuckDB: the whole input at once, in tables of its own that are loaded beforehand, on all cores.
 
-The first form of each workload is the fastest that was found. Two devices make them fast, and
-neither is what people would write at first:
+The first form of each workload is the fastest found. Two techniques make them fast, and neither is
+the obvious query:
 
-*Buckets.* In a join each row of A is put in the bucket of its key and its time; rows of B go into
-theirs, and near its edge also into the next one. A plain condition on key and time forms all pairs
-of equal key first, however far apart.
+*Buckets.* In a join each row of A is in the bucket of its key and time; rows of B are in theirs
+and, near an edge, also in the next one. A plain condition on key and time forms all pairs of equal
+keys first, however far apart.
 
 *One number.* Key and time are one number, k · 10¹² + t: a window function needs one sort and no
-partitions, and keys never meet since their times are further apart than any window.
+partitions, and keys never mix, since their times are further apart than any window.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ FROM (SELECT t, sum(v) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) AS c FROM S)""
 ROWS_PLAIN = f"""SELECT CAST(sum(v) OVER (ORDER BY t ROWS 999 PRECEDING) AS BIGINT) AS s,
        t AS valid_from, lead(t, 1, {INFINITY}) OVER (ORDER BY t) AS valid_to FROM S"""
 
-# A sum of doubles rounds with every row. Random doubles are whole multiples of 2⁻⁵³: as integers
-# their sums are exact, and are rounded once, as doubles.
+# A sum of doubles rounds with every row. Random doubles are integer multiples of 2⁻⁵³: as integers
+# their sums are exact, and are rounded once.
 DOUBLES_WHOLE = f"""SELECT CAST(CAST(c - lag(c, 1000, 0) OVER (ORDER BY t) AS BIGINT) AS DOUBLE)
          / {2**53} AS s, t AS valid_from, lead(t, 1, {INFINITY}) OVER (ORDER BY t) AS valid_to
 FROM (SELECT t, sum(CAST(v * {2**53} AS BIGINT)) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) AS c

@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Form:
-    """`run` takes what the contender prepared and gives its own kind of answer.
+    """`run` takes what the contender prepared and returns its own kind of answer.
 
-    A form that is not `exact` answers a smaller question, as people usually do there; its answer is
-    not compared. One that is `always` timed is not the fastest but tells something of its own: what
-    the plain query costs, or the same query on rows as they arrive.
+    A form that is not `exact` answers a simpler question, as is usual for that contender; its
+    answer is not compared. A form that is `always` timed is not the fastest but informative: the
+    cost of the plain query, or of the same query on rows as they arrive.
     """
 
     name: str

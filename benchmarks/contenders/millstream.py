@@ -1,7 +1,7 @@
 """Millstream's local engine: the query over the streams in batches, each answer as it comes.
 
-As the peers' tables are loaded before, the batches are cut before: what is timed begins with the
-arrays of a batch, which a source would have at that point, and ends with the tables of a sink.
+The peers' tables are loaded in advance, and so are the batches: timing starts with the arrays of a
+batch, as a source would provide them, and ends with the tables of a sink.
 """
 
 from __future__ import annotations

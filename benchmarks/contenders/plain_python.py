@@ -1,7 +1,8 @@
-"""Plain Python: row by row as they arrive, with dictionaries and deques, as one would write it.
+"""Plain Python: row by row as they arrive, with dictionaries and deques, written in the obvious
+way.
 
-It gets the beginning of the data only, since it is slow; rates and windows are the same, so its
-rows a second are comparable. What it is given are lists; making them is not measured.
+It gets only the first part of the data, since it is slow; rates and windows are the same, so its
+rows per second are comparable. Its input is lists; building them is not timed.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def join3(arrivals: Arrivals) -> list[Row]:
 def latest(arrivals: Arrivals) -> list[Row]:
     out: list[Row] = []
     values: dict[int, Any] = {}
-    waiting: list[tuple[int, int, Any]] = []  # the row of A of this instant: B's may still come
+    waiting: list[tuple[int, int, Any]] = []  # the row of A at this instant: B's may still come
     for t, side, k, v in arrivals:
         if waiting and (side == 0 or waiting[0][0] < t):
             out.extend(_found(values, *waiting.pop()))
@@ -103,7 +104,7 @@ def _found(values: dict[int, Any], t: int, k: int, v: Any) -> list[Row]:
 
 
 class Group:
-    """A count, the rows that may become the largest, and since when the present values hold."""
+    """A count, the rows that may become the largest, and when the current values started."""
 
     __slots__ = ("best", "count", "since")
 

@@ -1,8 +1,8 @@
 """Polars: the whole input at once, in frames made beforehand, on all cores.
 
-The first form of each workload is the fastest that was found; the devices are those of DuckDB's
-forms: buckets for joins, and key and time as one number where an order by key and time is needed.
-Where Polars' streaming engine is quicker than its usual one, it is used.
+The first form of each workload is the fastest found; the techniques are those of DuckDB's forms:
+buckets for joins, and key and time as one number where an order by key and time is needed. Polars'
+streaming engine is used where it is faster.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def _near(left: str, right: str) -> pl.Expr:
 
 
 def _shared(*times: str) -> dict[str, Any]:
-    """The time that windows beginning at these times have in common."""
+    """The intersection of the windows that begin at these times."""
     valid_to = pl.min_horizontal(*times) + WINDOW
     return {"valid_from": pl.max_horizontal(*times), "valid_to": valid_to}
 
 
 def _in_near_buckets(stream: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """Rows of another stream, in their bucket and where they are near its edge in the next."""
+    """Rows of another stream, in their bucket and, near its edge, also in the next."""
     bucket, within = col.k * 1_000_000 + col.t // BUCKET, col.t % BUCKET
     named = {f"{name}t": "t", f"{name}v": "v"}
     parts = [
@@ -97,7 +97,7 @@ def join3_buckets(streams: Frames) -> pl.DataFrame:
 
 
 def aggregate_events(streams: Frames) -> pl.DataFrame:
-    """Arrivals bring a value, expiries none; counts of a key go up and come down to 0 again."""
+    """Arrivals have a value, expiries none; the count of a key rises and falls back to 0."""
     s, length = streams["S"], f"{WINDOW}i"
     arrivals = s.select(x=NUMBER, v="v", d=pl.lit(1, pl.Int64))
     expiries = s.select(x=NUMBER + WINDOW, v=pl.lit(None, pl.Float64), d=pl.lit(-1, pl.Int64))
@@ -121,7 +121,7 @@ def rows_rolling(streams: Frames) -> pl.DataFrame:
 
 
 def doubles_whole(streams: Frames) -> pl.DataFrame:
-    """Random doubles are whole multiples of 2⁻⁵³: so their sums are rounded once."""
+    """Random doubles are integer multiples of 2⁻⁵³, so their sums are rounded once."""
     whole = streams["S"].with_columns(v=(col.v * 2**53).cast(pl.Int64))
     return rows_rolling({"S": whole}).with_columns(s=col.s.cast(pl.Float64) / 2**53)
 
@@ -194,7 +194,7 @@ def map_rows(stream: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _at_once_and_in_batches(query: Callable[[pl.LazyFrame], pl.LazyFrame]) -> list[Form]:
-    """The query over all rows, and over one batch after the other as they would arrive."""
+    """The query over all rows at once, and batch by batch as they would arrive."""
 
     def at_once(streams: Frames) -> pl.DataFrame:
         return query(streams["S"]).collect(engine="streaming")

@@ -1,4 +1,4 @@
-"""The numbers and pictures of A and G3, with those of the papers beside ours.
+"""The numbers and figures of A and G3, the papers' next to Millstream's.
 
 python -m benchmarks.papers [--quick] [--to build/papers]
 """

@@ -1,8 +1,8 @@
-"""What a paper's figure says, as data, and whether a run says the same.
+"""The claims of a paper's figure as data, and whether a run confirms them.
 
-A claim is an order: one plan costs less than another, at some of the figure's settings. It is held
-against what was measured, and against the work that was counted, which is the same in every run:
-elements that operators took, and elements of state that were looked at.
+A claim is an order: one plan costs less than another, at some of the figure's settings. It is
+checked against the measurements, and against the counted work, which is the same in every run:
+elements that operators processed, and elements of state examined.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-CLOSE = 1.1  # costs that differ by less are the same
+CLOSE = 1.1  # costs that differ by less count as equal
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a plan at one setting."""
+    """The cost of a plan at one setting."""
 
     value: float  # what the figure shows: processor time or bytes
-    elements: float  # that operators took
+    elements: float  # that operators processed
     looked_at: float  # elements of state
 
     @property
@@ -68,7 +68,7 @@ def _ratio(more: float, less: float) -> float:
 
 
 def verdict(ratios: Sequence[float]) -> str:
-    """Whether what was found is what the paper says."""
+    """Whether the result agrees with the paper."""
     least, most = min(ratios), max(ratios)
     if most <= CLOSE and least >= 1 / CLOSE:
         return "the same here"
@@ -85,8 +85,8 @@ def show(
     claims: Sequence[Claim],
     work: bool = True,
 ) -> None:
-    """Tables of what was measured and, where asked for, of the work that was counted; then each
-    claim with its verdicts."""
+    """Tables of the measurements and, if requested, of the counted work; then each claim with its
+    verdicts."""
     print(title)
     _table(unit, labels, _field(costs, "value"))
     if work:

@@ -1,11 +1,11 @@
 """The plans that G5 compares (§6, figures 9 to 17), and what its figures say.
 
 NT are negative tuples, DIRECT are intervals and a list of results, UPA are structures that follow
-the update pattern, with a number of partitions. G5's DIRECT looks through its list whenever time
-moves on; `DIRECT, batches` does so once a batch, as everything else here does.
+the update pattern, with a number of partitions. G5's DIRECT scans its list whenever time advances;
+`DIRECT, batches` does so once per batch, like everything else here.
 
-DIRECT cannot do without δ* here, since its list takes no negative elements; δ is the duplicate
-elimination that keeps its input, as G5's DIRECT has it, with a result that is kept by row.
+DIRECT needs δ* here, since its list accepts no negative elements; δ is the duplicate elimination
+that keeps its input, as in G5's DIRECT, with a result kept by row.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Plan:
     view: Callable[[Types], View]
     areas: AreaChoice = field(default_factory=AreaChoice)
     rewrite: Callable[[PhysicalPlan], PhysicalPlan] | None = None
-    unit: int | None = None  # how often a list is looked through, if not with each batch
+    unit: int | None = None  # how often a list is scanned, if not with each batch
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _space(query: str) -> dict[str, Plan]:
     return {"UPA(10)": _upa(query), "δ": _keeps_input(query), "NT": _nt(query)}
 
 
-# What is different here, where orders are.
+# Why the order differs here, where it does.
 _COLUMN = (
     "a list is a column of ends here, and looking at one takes a nanosecond; taking an element "
     "through an operator takes a hundred, so a list has to be longer before it costs more"

@@ -1,18 +1,19 @@
-"""The five queries of G5 (Golab & Özsu 2005, §6), and data that gives results of their sizes.
+"""The five queries of G5 (Golab & Özsu 2005, §6), and data with results of the same sizes.
 
 G5 ran on a trace of connections between a laboratory and the world, cut into links by destination;
-the trace is not to be had. What §6 tells of it is kept here, for a window of w time units:
+the trace is not available. The data here has the properties given in §6, for a window of w time
+units:
 
-- one row a unit on each link; windows of 2,000 to 200,000 units;
+- one row per unit on each link; windows of 2,000 to 200,000 units;
 - query 1: about w results at a time where both rows are ftp, ten times as many where both are
   telnet;
 - query 2: w / 100 sources, so 2,000 in the largest window, and ten times as many pairs of source
   and destination;
-- query 3: about 40 % of the results are retracted before their time.
+- query 3: about 40 % of the results are retracted before they expire.
 
-How they come about: sources are uniform, and a quarter of those of every link but the first are
-the link's own, never seen on another link. A share p of the rows of a protocol then makes
-(p·w)² · ¾ / (w / 100) = 75·p²·w results.
+The construction: sources are uniform, and a quarter of those of every link but the first are the
+link's own, never seen on another link. A share p of the rows of a protocol then makes (p·w)² · ¾ /
+(w / 100) = 75·p²·w results.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ COLUMNS = "ts BIGINT, duration DOUBLE, protocol STRING, payload INT, src INT, ds
 
 
 def links(window: int, windows: float = 4.0, seed: int = 1) -> dict[str, pa.Table]:
-    """The three links, for as long as so many windows."""
+    """The three links, as long as `windows` windows."""
     return {
         name: _link(number, window, int(window * windows), seed)
         for number, name in enumerate(LINKS)
@@ -70,8 +71,8 @@ def declarations(source: str = "memory") -> str:
 
 
 def queries(window: int) -> Mapping[str, str]:
-    """The queries over windows of so many units, with the selections below the joins as in figures
-    6 and 8; 5 in both plans of figure 6."""
+    """The queries over windows of `window` units, with the selections below the joins as in figures
+    6 and 8; query 5 in both plans of figure 6."""
     one, two, three = (f"{name} WINDOW(RANGE {window})" for name in LINKS)
     ftp = f"(SELECT src FROM {three} WHERE protocol = 'ftp')"
     return {

@@ -2,10 +2,10 @@
 
 K §14.3 on Q1 to Q6 of NEXMark: figure 14.1 (total runtimes), figure 14.5 (Q3 by hash and by nested
 loops), figure 14.7 (Q5, grouped before the second join or after it) and figure 14.9 (a join whose
-areas follow the order of expiry, or do not). Hybrid is what Millstream chooses by itself. Each
-gives its results in its own form, and PNA has an operator for NOW windows too. K takes one row at a
-time; here a batch has 1,000. Times are processor time for the whole stream; state is the largest of
-all operators together, looked at twenty times in a run.
+areas follow the order of expiry, or do not). Hybrid is Millstream's own choice. Each emits its
+results in its own form, and PNA has an operator for NOW windows too. K processes one row at a time;
+here a batch has 1,000. Times are processor time for the whole stream; state is the maximum total of
+all operators, sampled twenty times per run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from millstream.physical.operators.source import Source
 BATCH = 1_000
 LOOKS = 20
 BIDS, FEW_BIDS = 1_000_000, 60_000
-SHARES = {"Q6": 100}  # one row in so many: >= ALL compares every group with every other one
+SHARES = {"Q6": 100}  # one row in 100: >= ALL compares every group with every other one
 
 APPROACHES = {"TIA": Approach.INTERVALS, "PNA": Approach.SIGNED, "hybrid": Approach.HYBRID}
 
@@ -38,8 +38,8 @@ Streams = Mapping[str, pa.Table]
 
 @dataclass(frozen=True)
 class Run:
-    """A query over whole streams; each has its share of the rows of every batch, so that none runs
-    ahead."""
+    """A query over whole streams; every batch has rows of each stream in proportion, so that none
+    runs ahead."""
 
     text: str
     streams: Streams
@@ -58,7 +58,7 @@ class Run:
         return Drive(plan, self.streams, self.time_column)
 
     def costs(self) -> tuple[Cost, Cost]:
-        """Of time in ms and of state in KiB."""
+        """The costs in time (ms) and state (KiB)."""
         few = {name: stream.slice(0, 2 * BATCH) for name, stream in self.streams.items()}
         replace(self, streams=few).drive().timed_until(1.0, BATCH)  # compiles
         drive, seconds, state = self.drive(), 0.0, 0
@@ -70,7 +70,7 @@ class Run:
 
 
 def _with_now_windows(plan: PhysicalPlan) -> PhysicalPlan:
-    """With an operator that gives the ends of rows that live one instant (K §14.3.1)."""
+    """The plan with an operator that emits the ends of rows that live one instant (K §14.3.1)."""
     match plan:
         case Source():
             return Pointwise((plan,), PointwiseFunction.IDENTITY, plan.schema)
@@ -117,7 +117,7 @@ def runs_of_q5(streams: Streams) -> dict[str, Run]:
 
 
 def runs_by_expiry(rows: int = 100_000) -> dict[str, Run]:
-    """Two streams of integers up to 1,000, a row in 10 ms on average, windows of 5 seconds."""
+    """Two streams of integers up to 1,000, on average one row per 10 ms, windows of 5 seconds."""
     streams = {}
     for seed, name in enumerate("AB"):
         random = np.random.default_rng(seed)
@@ -130,7 +130,7 @@ def runs_by_expiry(rows: int = 100_000) -> dict[str, Run]:
     }
 
 
-# What K says of figure 14.1 and of memory, by query.
+# K's statements on figure 14.1 and on memory, by query.
 RUNTIMES = {
     "Q1": "over 2",
     "Q2": "almost 3",

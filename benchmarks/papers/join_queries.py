@@ -1,4 +1,4 @@
-"""The queries that G3 and A compute with: streams, windows and selectivities."""
+"""The queries of G3 and A: streams, windows and selectivities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millstream.papers.join_trees import over_rows, over_time
 
 
 def one_column(*streams: tuple[float, float, float]) -> JoinGraph:
-    """Streams joined on one column: of each its rate, its window and its distinct values."""
+    """Streams joined on one column: per stream its rate, its window and its distinct values."""
     inputs = [over_time(f"S{i + 1}", rate, span) for i, (rate, span, _) in enumerate(streams)]
     distinct = tuple((i, float(values)) for i, (_, _, values) in enumerate(streams))
     return JoinGraph(tuple(inputs), (Equality(distinct),))
@@ -43,8 +43,7 @@ def random_query(chance: Random) -> JoinGraph:
 
 
 def any_query(chance: Random, count: int, windows: str) -> JoinGraph:
-    """A random tree of conditions over streams with windows over "time", "rows", or some of
-    each."""
+    """A random tree of conditions over streams with windows over "time", "rows", or both."""
     inputs = []
     for number in range(count):
         rate, span = chance.uniform(10, 1000), chance.uniform(0.1, 10)

@@ -21,7 +21,7 @@ EUROS_PER_DOLLAR = 0.89
 
 
 def streams(seed: int = 1, bids: int | None = None) -> dict[str, pa.Table]:
-    """K's sizes, or as many bids with auctions and people in proportion."""
+    """K's sizes, or `bids` bids with auctions and people in proportion."""
     preset = "kraemer" if bids is None else None
     return {name: generate(name, seed=seed, bids=bids, preset=preset) for name in COLUMNS}
 
@@ -61,7 +61,7 @@ WHERE num >= ALL(SELECT COUNT(*) FROM Bid WINDOW(RANGE 60 MINUTES) B2 GROUP BY B
 }
 
 # The faster of K's two plans for Q5 (figures 10.2 and 14.7), written out: the sellers are joined
-# after the grouping, and not before it as in the text above.
+# after the grouping, not before it as in the text above.
 Q5_GROUPED_FIRST = """CREATE STREAM HighestPrice AS
 SELECT P.itemID, MAX(P.price) AS price
 FROM ((SELECT itemID, bid_price AS price FROM Bid WINDOW(RANGE 2 DAYS))

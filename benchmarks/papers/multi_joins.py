@@ -1,14 +1,15 @@
 """G3 (Golab & Özsu 2003): orders of multi-way joins; tables 5 to 8, figures 2 to 4.
 
-Tables 5 to 7 are computed. What figures 2 and 3 compute, comparisons in a unit of time, is also
-counted: the elements that Millstream's join of many looks at. Figure 4 and table 8 are measured
-with it, in rows a second of processor time, on rows made as in §6.1: one after the other from a
-random stream, by the streams' rates. Tables with a number of buckets are made for this:
-Millstream's own have one for each value.
+Tables 5 to 7 are computed. Figures 2 and 3 compute comparisons per unit of time; here these are
+also counted, as the elements that Millstream's multi-way join examines. Figure 4 and table 8 are
+measured with it, in rows per second of processor time, on rows generated as in §6.1: one after the
+other from a random stream, by the streams' rates. Tables with a number of buckets are implemented
+for this: Millstream's own have one bucket per value.
 
-G3 takes one row at a time also where it is lazy; here what is new is taken at once, as arrays. So
-evaluating late pays where G3 loses, and what each evaluation costs beside the rows hides much of
-the difference between orders where rows come alone: what was looked at is told beside the rates.
+G3 processes one row at a time even if it is lazy; here new rows are processed together, as arrays.
+So lazy evaluation pays off where G3 loses, and the fixed cost of each evaluation hides much of the
+difference between orders when rows arrive singly. Therefore the examined elements are reported next
+to the rates.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ INTERVALS = (1, 2, 5, 10, 15, 20, 30, 40, 50)
 
 
 class Buckets(RingArea):
-    """Elements by the remainder of their code; a probe looks through a whole bucket."""
+    """Elements by the remainder of their code; a probe scans a whole bucket."""
 
     def __init__(self, types: Sequence[pa.DataType], buckets: int, lazy: int) -> None:
         super().__init__(types, Probing.HASH, lazy)
@@ -81,9 +82,9 @@ def nested_loops(lazy: int) -> AreaChoice:
 
 
 class Joined:
-    """A join of many over streams made by rates and numbers of values. Time is counted in rows, as
-    in §6.1: a unit has as many as all streams give in it. Windows are closed in G3, so they have
-    one more here."""
+    """A multi-way join over streams with given rates and numbers of values. Time is counted in
+    rows, as in §6.1: a unit has as many rows as all streams produce in it. Windows are closed in
+    G3, so they are one longer here."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Joined:
         self.unit = sum(self.rates)
         self._values = [int(count) for _, count in graph.equalities[0].distinct]
         self._random = np.random.default_rng(seed)
-        self._rows = max(1, round(interval * self.unit))  # of an evaluation
+        self._rows = max(1, round(interval * self.unit))  # per evaluation
         self._time = 0
         lazy = round(interval * self.unit)
         schemas = [_schema(each.name) for each in graph.inputs]
@@ -130,7 +131,7 @@ class Joined:
         return self._time
 
     def push(self, rows: int) -> int:
-        """At least so many rows, in whole evaluations; gives how many."""
+        """Push at least `rows` rows, in whole evaluations; returns how many."""
         evaluations = -(-rows // self._rows)
         chances = np.array(self.rates) / self.unit
         chosen = self._random.choice(len(chances), evaluations * self._rows, p=chances)
@@ -146,7 +147,7 @@ class Joined:
         self._time += len(chosen)
         for port, vertices in enumerate(self._sources):
             mine = np.flatnonzero(chosen == port)
-            # Where rows come alone, the other streams only tell the time, now and then.
+            # If rows arrive singly, the other streams only advance time, occasionally.
             if not len(mine) and len(chosen) == 1 and self._time % 16:
                 continue
             start = times[mine]
@@ -161,7 +162,7 @@ def _schema(name: str) -> tuple[Field, ...]:
 
 
 def counted(joined: Joined, units: float) -> float:
-    """Elements looked at in a unit of time, once the windows are full."""
+    """Elements examined per unit of time, once the windows are full."""
     joined.push(joined.fill)
     before = joined.looked_at
     pushed = joined.push(round(units * joined.unit))
@@ -169,7 +170,7 @@ def counted(joined: Joined, units: float) -> float:
 
 
 def rate(joined: Joined, rows: int) -> float:
-    """Rows a second of processor time, once the windows are full."""
+    """Rows per second of processor time, once the windows are full."""
     joined.push(joined.fill)
     began = time.process_time()
     pushed = joined.push(rows)
@@ -293,7 +294,7 @@ def figure_4a(intervals: Sequence[int], rows: int) -> Findings:
 
 
 def figure_4b(means: Sequence[int], rows: int) -> Findings:
-    """Of 4·m buckets, slow streams get m, 1, 5 or 10 each and the fast one the rest."""
+    """Of 4·m buckets, each slow stream gets m, 1, 5 or 10, and the fast one the rest."""
     graph, orders = one_column(*[(1, 100, 50)] * 3, (50, 100, 50)), new_first(range(4))
     kinds = {"Equal": None, "1 to slow": 1, "5 to slow": 5, "10 to slow": 10}
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}

@@ -1,4 +1,4 @@
-"""Numbers of a paper beside ours."""
+"""Numbers of a paper next to Millstream's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from benchmarks.papers.charts import Chart
 
 @dataclass(frozen=True)
 class Number:
-    """What a paper prints, in figures or in words, and what was found here. `paper` is None where
-    the paper gives no value; bounds and values of our own belong into `note`."""
+    """The paper's value, in figures or words, and the one found here. `paper` is None if the paper
+    has no value; this project's bounds and values go into `note`."""
 
     where: str
     what: str

@@ -1,8 +1,8 @@
-"""A (Ayad & Naughton 2004): which plan to drop from, and what that gains; figures 6 to 10.
+"""A (Ayad & Naughton 2004): which plan to shed from, and the gain; figures 6 to 10.
 
 All of it is computed from the cost model, as in the paper. §6 has 1,000 queries of five streams
-with random rates; resources are told as a part of those at which the cheapest left-deep plan is
-just feasible. How fast plans are found for many inputs is measured.
+with random rates; resources are a share of those at which the cheapest left-deep plan is just
+feasible. The planning time for many inputs is measured.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def report(quick: bool = False) -> Findings:
 def selections() -> Findings:
     first, second = PricedFilter("σ1", 0.0005, 0.25), PricedFilter("σ2", 0.001, 0.5)
     plans = {"plan A": [first, second], "plan B": [second, first]}
-    paper = {"plan A": 75.0, "plan B": "250 ms and 1 s"}  # in a second: more than there is
+    paper = {"plan A": 75.0, "plan B": "250 ms and 1 s"}  # per second: more than there is
     return Findings(
         [
             Number("A figure 1", f"{name}, % used", paper[name], 100 * utilization(1000, plan))
@@ -50,7 +50,7 @@ def selections() -> Findings:
 
 
 def throughput(plan: str, milliseconds: float) -> float:
-    """Results a second when a join takes so long for each row."""
+    """Results per second if a join takes `milliseconds` per row."""
     return Shedding(EXAMPLE_1, PerElement(milliseconds / 1000)).shed(PLANS[plan]).output
 
 
@@ -80,12 +80,12 @@ def _crossover() -> float:
 
 
 def _worst_from() -> float:
-    """Where plan (a), which is worse than (b) at first, overtakes it."""
+    """The cost at which plan (a), worse than (b) at first, overtakes it."""
     return _overtakes("(a)", 10.0, 20.0)
 
 
 def _overtakes(plan: str, low: float, high: float) -> float:
-    """From which cost between these two a plan gives more than (b)."""
+    """The cost between these two from which a plan has more results than (b)."""
     while high - low > 1e-6:
         middle = (low + high) / 2
         better = throughput(plan, middle) > throughput("(b)", middle)
@@ -105,8 +105,8 @@ def _figure_6(part: str, first: float, last: float) -> Chart:
 
 @dataclass
 class Level:
-    """Of each query at one level of resources: the gain of the best plan over the cheapest one, and
-    the error of the heuristic."""
+    """Per query at one level of resources: the gain of the best plan over the cheapest one, and the
+    error of the heuristic."""
 
     gains: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
@@ -218,7 +218,7 @@ def _shedding(count: int, windows: str) -> Callable[[], object]:
 
 
 def _milliseconds(plan: Callable[[], object]) -> float:
-    """Of processor time, the least of three."""
+    """Processor time, the minimum of three runs."""
     taken = []
     for _ in range(3):
         began = time.process_time()

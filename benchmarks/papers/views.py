@@ -1,6 +1,6 @@
 """Results that are kept up to date, as G5 keeps the answers of its queries (§5.3.2).
 
-G5 compares what it costs to keep a result: a list that is scanned for what has expired (DIRECT), a
+G5 compares the cost of maintaining a result: a list that is scanned for expired rows (DIRECT), a
 calendar (UPA), and a table by row from which negative elements delete (NT).
 """
 
@@ -18,21 +18,21 @@ from millstream.physical.state.store import RowStore
 
 
 class View(ABC):
-    """The rows of an answer that hold; `take` brings what has come and how far time is."""
+    """The valid rows of an answer; `take` passes new elements and the frontier."""
 
-    touched = 0  # rows looked at so far
+    touched = 0  # rows examined so far
 
     @abstractmethod
     def take(self, batch: Batch) -> None: ...
 
     @abstractmethod
     def rows(self, at: int) -> int:
-        """How many hold at an instant, of those that a frontier has passed last."""
+        """How many rows are valid at an instant at or after the last frontier."""
 
 
 class ListView(View):
-    """In no order; each expiry looks at all of them. Only for known ends. Expiry comes with each
-    batch, or each `unit` of time."""
+    """Unordered; each expiry scans all rows. Only for known ends. Expiry happens per batch, or per
+    `unit` of time."""
 
     unit: int | None = None
 
@@ -56,7 +56,7 @@ class ListView(View):
             self._expire(batch.frontier)
 
     def _expire(self, frontier: int) -> None:
-        """The last rows take the places of those that go."""
+        """The last rows replace the expired ones."""
         self.touched += self._count
         gone = self._end[: self._count] <= frontier
         self._frontier = frontier
@@ -79,7 +79,7 @@ class ListView(View):
 
 
 class CalendarView(View):
-    """In partitions by expiry; `closing` is how negative elements find what they delete."""
+    """In partitions by expiry; `closing` is how negative elements find the rows they delete."""
 
     def __init__(
         self, types: Sequence[pa.DataType], partitions: int, closing: Closing | None = None

@@ -1,9 +1,9 @@
-"""Who wins when: the plans that G5 compares, on its queries, and the order that it found.
+"""Which plan wins when: the plans that G5 compares, on its queries, and its ranking.
 
-G5 §6, figures 9 to 17, over windows of 2,000 to 200,000 units: processor time for 1,000 rows, with
-the result kept up to date (`views.py`), or bytes of the operators' state. Joins expire lazily, by
-5 % of the window; everything else with each batch. G5 takes one row at a time; here a batch has 100
-of each link, since with one row what is measured is the interpreter.
+G5 §6, figures 9 to 17, over windows of 2,000 to 200,000 units: processor time per 1,000 rows, with
+the result kept up to date (`views.py`), or bytes of the operators' state. Joins expire lazily, by 5
+% of the window; everything else with each batch. G5 processes one row at a time; here a batch has
+100 rows of each link, since single rows would measure the interpreter.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from millstream.optimizer.choice import Choices
 from millstream.physical.batch import Batch
 
 BATCH = 100
-FILL = 10_000  # rows a batch until the windows are full
+FILL = 10_000  # rows per batch until the windows are full
 
 
 @dataclass
 class Running:
-    """A plan that runs over windows of some units, with its result."""
+    """A running plan with its result."""
 
     drive: Drive
     view: View
-    kept: int = 0  # elements that the view took
+    kept: int = 0  # elements that the view received
 
     @staticmethod
     def of(plan: Plan, window: int, units: int) -> Running:
@@ -57,13 +57,13 @@ class Running:
 
 
 def _timed(plan: Plan, window: int) -> int:
-    """Units that are timed: more than a partition of a calendar has, so that some are dropped; but
-    few where each unit costs the same and much."""
+    """The number of timed units: more than a calendar partition has, so that some are dropped; but
+    few if every unit is equally expensive."""
     return max(4_000, window // 4) if plan.unit is None else max(1_000, window // 50)
 
 
 def cost(plan: Plan, window: int, space: bool = False) -> Cost:
-    """For 1,000 rows, after the windows have been filled and half of them has passed again."""
+    """Per 1,000 rows, after the windows have been filled and half of them has passed."""
     full, timed = window * 3 // 2, _timed(plan, window)
     running = Running.of(plan, window, full + timed)
     running.drive.push_rows(full, FILL)

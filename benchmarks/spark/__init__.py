@@ -1,1 +1,1 @@
-"""Millstream on Spark beside Spark's own operators, and what a batch on Spark costs."""
+"""Millstream on Spark compared with Spark's own operators, and the cost of a batch on Spark."""

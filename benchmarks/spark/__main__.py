@@ -1,4 +1,4 @@
-"""Millstream on Spark beside Spark's own operators.
+"""Millstream on Spark compared with Spark's own operators.
 
 python -m benchmarks.spark                    everything, about half an hour on two cores
 python -m benchmarks.spark join hopping       some workloads

@@ -1,6 +1,6 @@
-"""Who is measured: Millstream on Spark, and Spark's own operators with either of its state stores.
+"""The contenders: Millstream on Spark, and Spark's own operators with either of its state stores.
 
-Each runs a query over files of one batch each, with a sink that does nothing, and tells how long
+Each runs a query over files of one batch each, with a sink that does nothing, and reports how long
 its batches took once it was warm.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OnWarm = Callable[[], None]
 
-_LOOK = 0.005  # seconds between two looks at how far a query has come
+_LOOK = 0.005  # seconds between two checks of a query's progress
 _ROWS = "ts TIMESTAMP, k BIGINT, v BIGINT"
 _STORES = "org.apache.spark.sql.execution.streaming.state"
 
@@ -58,8 +58,8 @@ def spark_session(cores: int = 2) -> SparkSession:
 
 @dataclass
 class Measured:
-    """`batches` that were measured, of `rows` each: the time of each by the clock, and that of the
-    processors for all of them."""
+    """`batches` measured batches of `rows` rows: the wall time of each, and the processor time of
+    all."""
 
     rows: int
     seconds: list[float] = field(default_factory=list)
@@ -75,12 +75,12 @@ class Measured:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows * self.batches / sum(self.seconds)
 
     @property
     def processor_rate(self) -> float:
-        """Rows a second of processor time."""
+        """Rows per second of processor time."""
         return self.rows * self.batches / sum(self.processors.values())
 
 
@@ -136,7 +136,7 @@ class SparksOwn:
             used = processor_seconds() - before
             ends = [_end(p) for p in query.recentProgress if p["numInputRows"]]
         seconds = [stop - start for start, stop in pairwise(ends[warm - 1 :])]
-        share = len(seconds) / max(1, len(ends) - first)  # of what was used, if we looked late
+        share = len(seconds) / max(1, len(ends) - first)  # correction if the first check was late
         return Measured(rows, seconds, Counter({k: v * share for k, v in used.items()}))
 
     def query(self, workload: Workload, files: Path, checkpoint: str) -> Any:
@@ -147,7 +147,7 @@ class SparksOwn:
         return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
     def refusal(self, workload: Workload, files: Path) -> str:
-        """The first line of what Spark says to a query that it does not run on streams."""
+        """The first line of Spark's error for a query that it does not run on streams."""
         from pyspark.errors import PySparkException
 
         with _folder() as checkpoint:
@@ -184,7 +184,7 @@ def rocksdb_store(spark: SparkSession) -> SparksOwn:
 
 @dataclass(frozen=True)
 class Millstream:
-    """`durable`: with a checkpoint that is forced to the disk; else nothing is forced."""
+    """`durable`: with a checkpoint synced to disk; otherwise nothing is synced."""
 
     spark: SparkSession
     durable: bool = True

@@ -1,4 +1,5 @@
-"""A workload, all contenders in turn: first each finds its best batch, then they are measured."""
+"""Runs all contenders of a workload in turn: first each finds its best batch size, then it is
+measured."""
 
 from __future__ import annotations
 
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured: batches in each round, after some to become warm; the sizes of batches,
-    in rows of one stream, among which each contender finds its best."""
+    """The extent of a measurement: batches per round, after some for warm-up; the batch sizes, in
+    rows of one stream, among which each contender finds its best."""
 
     own_sizes: tuple[int, ...] = (25_000, 100_000, 400_000)
     sizes: tuple[int, ...] = (100_000, 400_000, 1_000_000)
     rounds: int = 2
     warm: int = 3
     batches: int = 10
-    tried: int = 2  # batches of each size, before
+    tried: int = 2  # batches per size, to find the best
 
 
 QUICK = Extent(own_sizes=(20_000,), sizes=(200_000,), rounds=1, warm=2, batches=3)
@@ -65,7 +66,7 @@ class Result:
         return max(0.0, 1 - self.rate / self.entries[1].measured.rate)
 
     def times(self, rate: Callable[[Measured], float]) -> float | None:
-        """How much faster Millstream is than the better of Spark's two."""
+        """How many times faster Millstream is than the better of Spark's two."""
         own = [rate(entry.measured) for entry in self.entries[2:]]
         return rate(self.entries[0].measured) / max(own) if own else None
 
@@ -115,7 +116,7 @@ def _entries(
 def _best_size(
     workload: Workload, contender: Contender, sizes: Sequence[int], extent: Extent
 ) -> int:
-    """Larger ones are tried as long as they are better."""
+    """Tries larger sizes as long as they are better."""
     best, best_rate = sizes[0], 0.0
     for size in sizes if len(sizes) > 1 else ():
         with streams(workload, size, extent.tried + 2) as files:

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-RATE = 1_000  # rows a second of each stream
+RATE = 1_000  # rows per second of each stream
 KEYS = 10_000
 STEP = 1_000_000 // RATE  # microseconds between two rows
 _GROUP = 50_000  # rows, so that several tasks can read a file
-_BEGINNING = 1_700_000_000  # when the first file was written, so to speak
+_BEGINNING = 1_700_000_000  # the modification time of the first file
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How keys are drawn: from all of them, or from some that `drift` on with time, so that rows
-    meet only those that are near however long the window is."""
+    """How keys are drawn: from all of them, or from a range that drifts with time (`drift`), so
+    that rows join only with near ones however long the window is."""
 
     keys: int = KEYS
     drift: bool = False
@@ -30,7 +30,7 @@ UNIFORM = Shape()
 
 
 def write_stream(folder: Path, seed: int, rows: int, files: int, shape: Shape) -> None:
-    """Files of so many rows, in order of time, which is also that of their names and dates."""
+    """Files of `rows` rows, in order of time, as are their names and dates."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(seed)
     for number in range(files):
@@ -52,7 +52,7 @@ def _rows(random: np.random.Generator, first: int, count: int, shape: Shape) -> 
 
 
 def make_streams(folder: Path, names: str, rows: int, files: int, shape: Shape = UNIFORM) -> Path:
-    """A folder with a folder for each stream."""
+    """A folder with one subfolder per stream."""
     for seed, name in enumerate(names):
         write_stream(folder / name, seed, rows, files, shape)
     return folder

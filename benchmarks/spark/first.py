@@ -1,4 +1,4 @@
-"""How long it takes from the start of a program to the end of its first batch."""
+"""Measures the time from the start of a program to the end of its first batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report() -> None:
 
 
 def main(name: str, files: Path) -> None:
-    """Say when the first batch of two was over."""
+    """Print when the first of two batches was complete."""
     contender = CONTENDERS[name](spark_session())
     contender.run(WORKLOADS["join"], files, warm=1, on_warm=lambda: print(time.time(), flush=True))
 

@@ -1,5 +1,5 @@
-"""A batch costs what it brings, not what the state holds: the same batches over windows that are 16
-times as long, whose rows meet the same ones."""
+"""The cost of a batch depends on its rows, not on the state: the same batches over windows that are
+16 times as long, whose rows join with the same ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TIMES = 16
 BOUND = 1.5
-ROWS = 20_000  # of a stream in a batch; also in the shorter window
+ROWS = 20_000  # of a stream per batch, and in the shorter window
 NEAR = Shape(keys=1_000, drift=True)
 
 _QUERIES = {
@@ -34,7 +34,7 @@ _QUERIES = {
 
 
 def report(spark: SparkSession, quick: bool) -> bool:
-    """Print what was measured; whether the bound holds."""
+    """Print the results; returns whether the bound holds."""
     batches = TIMES if quick else 3 * TIMES
     print(
         f"A batch of {ROWS:,} rows of a stream, and windows of {ROWS:,} and {TIMES} times as many"
@@ -51,7 +51,7 @@ def report(spark: SparkSession, quick: bool) -> bool:
 
 
 def _measured(spark: SparkSession, streams: str, sql: str, times: int, batches: int) -> float:
-    """Processor seconds a batch once all windows are full."""
+    """Processor seconds per batch once all windows are full."""
     window = sql.format(w=times * ROWS * STEP)
     workload = Workload("growth", "", streams, window, lambda frames: frames["A"])
     folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))

@@ -1,6 +1,6 @@
-"""The processes of a Spark program and what they use, by what they are.
+"""The processes of a Spark program and their resource use, by kind.
 
-On a machine that others use too, the processor time of a batch tells more than the clock.
+On a shared machine, the processor time of a batch is more meaningful than wall time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Process:
 
     @property
     def executor(self) -> int:
-        """The process that a keeper serves: it is told as its last argument."""
+        """The process that a keeper serves, given as its last argument."""
         return int(self.command[-1])
 
     @property
@@ -41,13 +41,13 @@ def _all() -> Iterator[Process]:
             command = (folder / "cmdline").read_bytes().decode().split("\0")[:-1]
         except OSError:  # it has ended
             continue
-        ticks = sum(map(int, fields[11:15]))  # its own, and those of children that ended
+        ticks = sum(map(int, fields[11:15]))  # its own, and those of ended children
         memory = int(fields[21]) * _PAGE
         yield Process(int(folder.name), int(fields[1]), command, ticks / _TICKS, memory)
 
 
 def own_processes() -> dict[str, list[Process]]:
-    """This one and all that it started, keepers among them."""
+    """This process and all that it started, including keepers."""
     everyone = list(_all())
     own = {os.getpid()}
     while more := {p.id for p in everyone if p.parent in own} - own:

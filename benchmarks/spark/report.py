@@ -1,4 +1,4 @@
-"""What was measured, as a table for people."""
+"""The results as a text table."""
 
 from __future__ import annotations
 

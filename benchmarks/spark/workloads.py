@@ -1,7 +1,7 @@
-"""What is measured: a query for Millstream, the same with Spark's own operators, and the bound.
+"""The workloads: a query for Millstream, the same with Spark's own operators, and the bound.
 
-Spark says rows of hopping windows once they are over; Millstream says when an answer changes. Both
-know the same at every instant at which a window ends.
+Spark emits rows of hopping windows once they are over; Millstream emits changes of the answer. Both
+agree at every instant at which a window ends.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _last_rows(frames: Frames) -> DataFrame:
 
 @dataclass(frozen=True)
 class Workload:
-    """`times`: how much faster than the better of Spark's two; `rate`: rows a second, where Spark
-    has no answer and `own` is refused."""
+    """`times`: how many times faster than the better of Spark's two; `rate`: rows per second, if
+    Spark refuses `own`."""
 
     name: str
     title: str
