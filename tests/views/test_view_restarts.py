@@ -195,7 +195,7 @@ def test_what_goes_while_it_is_read_is_taken_anew(
         read()
     takes = iter([read, standing.then(standing.frontier - 1)])
     assert reading(lambda: next(takes)).num_rows == standing.table().num_rows
-    with pytest.raises(ms.QueryError, match="what is asked for is no longer there"):
+    with pytest.raises(ms.QueryError, match="the requested rows no longer exist"):
         reading(lambda: read)
 
 

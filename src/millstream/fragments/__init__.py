@@ -1,1 +1,1 @@
-"""Plans cut into fragments, whose operators run in shards, in this process or elsewhere."""
+"""Plans cut into fragments, whose operators run in shards, in this process or remotely."""

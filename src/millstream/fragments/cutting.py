@@ -1,9 +1,9 @@
-"""A physical plan cut into fragments, at the edges where rows must change places.
+"""Cuts a physical plan into fragments, at the edges where rows must be exchanged.
 
-A fragment's operators run side by side in shards: rows with equal keys are in the same shard, so
-each shard's answer is a part of the whole one. Operators that agree on keys share a fragment; where
-no key tells rows apart there is one shard. The leaves (sources, and stateless operators above them)
-are a fragment without state or shards.
+A fragment's operators run in parallel shards: rows with equal keys are in the same shard, so each
+shard computes a part of the answer. Operators with the same keys share a fragment; without a key
+there is one shard. The leaves (sources, and stateless operators above them) are a fragment without
+state or shards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fragments_of(plan: PhysicalPlan) -> tuple[Fragment, ...]:
 
 
 def placing(plan: PhysicalPlan, places: int) -> Placing:
-    """What the cost model is to know of the fragments of a plan on so many places."""
+    """What the cost model needs to know about the fragments of a plan on `places` places."""
     cutter = _Cutter()
     root = cutter.site(plan)
     cutter.send(_Cut(root.fragment, plan, None, (), False))
@@ -49,8 +49,8 @@ def placing(plan: PhysicalPlan, places: int) -> Placing:
 
 @dataclass(frozen=True)
 class _Site:
-    """Where a node runs, and by which of its columns its rows are placed there: a set of equal ones
-    for each key. None: nobody knows any more. No keys: all rows are together."""
+    """Where a node runs, and by which of its columns its rows are placed: a set of equal columns
+    per key. None: no longer known. No keys: all rows are together."""
 
     fragment: int
     keys: tuple[frozenset[ColumnKey], ...] | None
@@ -70,7 +70,7 @@ class _Cutter:
     _sites: dict[int, _Site] = field(default_factory=dict)
     _cuts: list[_Cut] = field(default_factory=list)
     _crossing: dict[tuple[int, int], _Cut] = field(default_factory=dict)  # by consumer and port
-    _merged: list[int] = field(default_factory=lambda: [LEAVES])  # what each fragment became
+    _merged: list[int] = field(default_factory=lambda: [LEAVES])  # the merged fragment of each
     _keyed: list[bool] = field(default_factory=lambda: [False])
 
     def site(self, node: PhysicalPlan) -> _Site:
@@ -95,8 +95,8 @@ class _Cutter:
         return self._anew(node, below, needed)
 
     def _needed(self, node: PhysicalPlan, below: list[_Site]) -> Requirement:
-        """What is in one shard already is taken for small; if that is all, it stays there. A small
-        table goes to where the rows of streams are, rather than they to it."""
+        """Input that is in one shard already counts as small; if that is all, it stays there. A
+        small table moves to the rows of streams, not the reverse."""
         needed = requirement(node)
         if len(below) == 2 and needed.count:
             for port, other in enumerate(reversed(node.inputs)):
@@ -116,13 +116,13 @@ class _Cutter:
         kept: tuple[int, ...],
         needed: Requirement,
     ) -> bool:
-        """Bring the other inputs to the fragment of one of them, if they can come."""
+        """Move the other inputs to the fragment of one of them, if possible."""
         home = self._find(below[base].fragment)
         others = {port: self._find(below[port].fragment) for port in range(len(below))}
         del others[base]
         fits = {port for port in others if _kept(needed, port, below[port]) == kept}
         if needed.count and not kept and len(fits) < len(others):
-            return False  # to bring many rows to one shard for the sake of one input is no gain
+            return False  # moving many rows to one shard for one input does not pay
         for port, other in others.items():
             if other in self._downstream(home) or (other == home and port not in fits):
                 return False
@@ -159,7 +159,7 @@ class _Cutter:
         self._crossing[id(node), port] = self.send(cut)
 
     def send(self, cut: _Cut) -> _Cut:
-        """The cut, or the one that is there already and brings the same."""
+        """The cut, or an existing one with the same rows."""
         for other in self._cuts:
             if other.node is cut.node and replace(cut, producer=other.producer) == other:
                 return other
@@ -189,7 +189,7 @@ class _Cutter:
     # --- the outcome
 
     def exchanged(self, places: int) -> list[Exchanged]:
-        """The edges that are cut, but for the answer."""
+        """The cut edges, except that of the answer."""
         return [
             Exchanged(cut.node, places if cut.everywhere else 1)
             for cut in self._cuts
@@ -242,7 +242,7 @@ class _Cutter:
 
 
 class _Rebuilder:
-    """The plan of a fragment: what comes from elsewhere is received."""
+    """The plan of a fragment, with `Received` nodes for input from other fragments."""
 
     def __init__(
         self, crossing: dict[tuple[int, int], _Cut], exchanges: dict[int, Exchange]
@@ -265,7 +265,7 @@ class _Rebuilder:
             exchange = self._exchanges[id(cut)]
             pattern = cut.node.pattern
             if exchange.producer != LEAVES and pattern is Pattern.WEAKEST:
-                pattern = weakest_of(pattern, Pattern.WEAK)  # shards need not come equally far
+                pattern = weakest_of(pattern, Pattern.WEAK)  # shards progress independently
             self._known[id(cut)] = Received(exchange.number, cut.node.schema, pattern)
         return self._known[id(cut)]
 
@@ -287,7 +287,7 @@ def _is_stateless(node: PhysicalPlan) -> bool:
 
 
 def _kept(needed: Requirement, port: int, site: _Site) -> tuple[int, ...] | None:
-    """Which of the needed keys the rows of an input are placed by; None if that does not do."""
+    """The needed keys by which the rows of an input are placed; None if that is not enough."""
     if site.fragment == LEAVES or site.keys is None or port == needed.everywhere:
         return None
     found = []
@@ -307,7 +307,7 @@ def _results(needed: Requirement, kept: tuple[int, ...]) -> tuple[frozenset[Colu
 def _through(
     node: PhysicalPlan, keys: tuple[frozenset[ColumnKey], ...] | None
 ) -> tuple[frozenset[ColumnKey], ...] | None:
-    """The keys as a stateless operator's output has them."""
+    """The keys in terms of a stateless operator's output."""
     if keys is None:
         return None
     passed = tuple(frozenset(following(node, names)) for names in keys)

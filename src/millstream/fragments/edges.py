@@ -12,13 +12,13 @@ from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 
 LEAVES = 0  # the number of the fragment of the sources
-ANSWER = 0  # the number of the exchange that brings the answer to the driver
+ANSWER = 0  # the number of the exchange that sends the answer to the driver
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """An edge that is cut: what output `port` of a fragment gives goes to another one, placed by
-    the values of `keys`; all to one shard if there are none, or to all of them (`everywhere`)."""
+    """A cut edge: the rows of output `port` of a fragment go to another one, placed by the values
+    of `keys`; without keys all go to one shard, or to all shards (`everywhere`)."""
 
     number: int
     producer: int
@@ -45,7 +45,7 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Received(PhysicalPlan):
-    """What an exchange brings: a leaf of a fragment's plan."""
+    """The rows of an exchange: a leaf of a fragment's plan."""
 
     exchange: int
     columns: Schema
@@ -76,7 +76,7 @@ class ReceivedOperator(Operator):
 
 @dataclass(frozen=True)
 class Outputs(PhysicalPlan):
-    """The root of a fragment's plan: it collects what goes elsewhere."""
+    """The root of a fragment's plan: it collects the output for other fragments."""
 
     sources: tuple[PhysicalPlan, ...]
 
@@ -105,13 +105,13 @@ class OutputsOperator(Operator):
         return []
 
     def taken(self) -> list[list[Batch]]:
-        """What each input gave since the last time."""
+        """The batches of each input since the last call."""
         given, self._given = self._given, [[] for _ in self._given]
         return given
 
 
 def received(fragment: Fragment) -> Iterator[Received]:
-    """What a fragment receives, each exchange once."""
+    """The inputs of a fragment, each exchange once."""
     seen: dict[int, Received] = {}
     ahead: list[PhysicalPlan] = [fragment.plan]
     while ahead:

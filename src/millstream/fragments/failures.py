@@ -1,4 +1,4 @@
-"""Errors on their way between processes: as plain values, and raised again."""
+"""Sends errors between processes as plain values, and raises them again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES = {made: kind for kind, made in _KINDS.items()}
 
 
 class ProcessFailure(RuntimeError):
-    """What went wrong in another process, and is no error of ours."""
+    """An error of another process that is not a MillstreamError."""
 
 
 def failure_data(error: BaseException) -> dict[str, Any]:

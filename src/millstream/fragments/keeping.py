@@ -1,10 +1,10 @@
 """Shards that stay in memory between batches, and their state in the checkpoint.
 
-After each batch a shard's state is what it was plus what it took in: so that is what is written, a
-*log* record. When the logs since the last snapshot have grown as long as it, the next record is a
-snapshot of the whole state instead: writing costs what the batches bring, never the size of the
-window, and reading again at most twice the state. Tasks may be tried twice, and elsewhere: whoever
-finds that the shard in memory is not at the record that the manifest names makes it anew.
+After each batch a shard's state is the previous state plus its input, so the input is written as a
+*log* record. When the logs since the last snapshot are as long as the snapshot, the next record is
+a snapshot of the whole state instead. So the cost of writing is proportional to the batches, not to
+the window, and recovery reads at most twice the state. Tasks may be retried, also elsewhere: if the
+shard in memory is not at the record that the manifest names, it is rebuilt.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from millstream.model.codec import packed
 from millstream.model.errors import MillstreamError
 
 FOLDER = "state"
-LEAST = 1 << 18  # bytes of logs that are not worth a snapshot
-MOST_LOGS = 64  # then they become one
+LEAST = 1 << 18  # bytes of logs below which there is no snapshot
+MOST_LOGS = 64  # more are merged
 
 
 @dataclass(frozen=True)
 class Order:
-    """A batch as the driver orders it: its number, and the state of each shard before it. `attempt`
-    makes the names of its files its own."""
+    """The driver's order for a batch: its number, and the state of each shard before it. `attempt`
+    makes its file names unique."""
 
     batch: int
     step: BatchStep
@@ -54,7 +54,7 @@ class Order:
 
 
 class Keeper:
-    """The shards of a query that are in this process."""
+    """The shards of a query in this process."""
 
     def __init__(self, work: RemoteQuery, files: Files) -> None:
         self._work = work
@@ -62,7 +62,7 @@ class Keeper:
         self._shards: dict[tuple[int, int], tuple[Ref | None, Shard]] = {}
 
     def level(self, order: Order, level: int, messages: Sequence[Message]) -> Iterator[Message]:
-        """What follows at a level from the messages that came to its place."""
+        """The output of a level for the messages sent to its place."""
         place = messages[0].place
         name = f"{FOLDER}/{order.batch:010d}-{level}-{place}-{order.attempt}"
         writer = Writer(self._files, name)
@@ -70,13 +70,13 @@ class Keeper:
         yield from level_messages(self._work, level, order.step, messages, runner)
         try:
             writer.close()
-        except MillstreamError as error:  # to try again would not help
+        except MillstreamError as error:  # a retry would not help
             yield from self._work.told_failure(error, level)
             return
         self._shards |= runner.stepped
 
     def at(self, fragment: Fragment, shard: int, state: ShardState) -> Shard:
-        """The shard in this state; it is taken out, since whoever gets it changes it."""
+        """The shard in this state; it is removed from memory, since the caller changes it."""
         version, kept = self._shards.pop((fragment.number, shard), (None, None))
         if kept is not None and version == state.version:
             return kept
@@ -84,7 +84,7 @@ class Keeper:
 
 
 def made_anew(work: RemoteQuery, files: Files, fragment: Fragment, state: ShardState) -> Shard:
-    """A shard from what the checkpoint has of it."""
+    """A shard restored from the checkpoint."""
     shard = Shard(fragment, work.context())
     if state.snapshot is not None:
         saved = state.snapshot.read_record(files)
@@ -98,7 +98,7 @@ def made_anew(work: RemoteQuery, files: Files, fragment: Fragment, state: ShardS
 
 @dataclass(frozen=True)
 class DryRun:
-    """Runs shards through a batch that does not count: they are made anew, and nothing is kept."""
+    """Runs shards through a trial batch: they are restored, and nothing is kept."""
 
     work: RemoteQuery
     files: Files

@@ -1,7 +1,6 @@
-"""Messages between the tasks of a batch, and to its driver; as rows they can be shuffled.
+"""Messages between the tasks of a batch, and to its driver, as rows that can be shuffled.
 
-There are few and large ones: the elements for one shard as bytes, and how far the sources and
-shards have come.
+They are few and large: the elements for one shard as bytes, and the progress of sources and shards.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ _ARROW = pa.schema(
     [("place", pa.int32()), ("level", pa.int32()), ("kind", pa.int32()), ("number", pa.int32()),
      ("shard", pa.int32()), ("payload", pa.binary())]
 )  # fmt: skip
-DRIVER = 0  # the place of what the driver gets; any would do
+DRIVER = 0  # the place of messages to the driver; any would do
 
 
 class Kind(IntEnum):
-    """What a message says; `number` and `shard` tell of which exchange and shard."""
+    """The kind of a message; `number` and `shard` are its exchange and shard."""
 
     ELEMENTS = 0
-    SOURCES = 1  # the span of what the leaves have read, by stream
-    FRONTIER = 2  # how far a shard has come with an exchange
+    SOURCES = 1  # the span of the rows read by the leaves, by stream
+    FRONTIER = 2  # the frontier of a shard in an exchange
     ERRORS = 3
-    STATE = 4  # where the state of a shard lies
-    STAGED = 5  # where a part of the answer lies
-    FAILURE = 6  # what ends the batch
-    INTAKE = 7  # what became of rows that a task has read
-    TALLIES = 8  # what the operators of a shard did
-    DISCARDED = 9  # how many rows of the answer nobody wants
+    STATE = 4  # where the state of a shard is stored
+    STAGED = 5  # where a part of the answer is stored
+    FAILURE = 6  # the error that ends the batch
+    INTAKE = 7  # the bad and late rows that a task has read
+    TALLIES = 8  # the metrics of a shard's operators
+    DISCARDED = 9  # how many rows of the answer were discarded
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Message:
     kind: Kind
     number: int
     shard: int
-    payload: bytes  # of elements, see `payload`; of all others a record, see `codec`
+    payload: bytes  # elements: see `payload`; others: a record, see `codec`
 
 
 def packed_messages(messages: Sequence[Message]) -> bytes:

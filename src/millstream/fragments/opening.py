@@ -1,4 +1,4 @@
-"""Where a started query puts its operators: shards in tasks of Spark, or in this process with a
+"""Opens the executor of a started query: shards in Spark tasks, or in this process with a
 checkpoint."""
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.plan_data import plan_data, plan_of
 from millstream.runtime.graph import Receive
 
-SHARDS_A_PLACE = 4  # so that a restart may have more places
+SHARDS_A_PLACE = 4  # allows more places after a restart
 
 
 @dataclass(frozen=True)
 class Opener:
-    """Opens the executor of a query; without a checkpoint its state lies in a folder that goes with
-    it. `runner` runs the tasks, of which there are `places`. `discards`: nobody wants the
-    answer."""
+    """Opens the executor of a query; without a checkpoint its state is in a temporary folder.
+    `runner` runs the tasks, of which there are `places`. `discards`: the answer is not needed."""
 
     identity: Identity
     seed: int
@@ -53,7 +52,7 @@ class Opener:
     def _claimed(
         self, files: LocalFiles, plan: PhysicalPlan, context: Context
     ) -> tuple[PhysicalPlan, RemoteQuery]:
-        """The plan that the checkpoint began with, if it has begun."""
+        """The plan that the checkpoint was started with, if any."""
         shards = 1 if self.places == 1 else SHARDS_A_PLACE * self.places
         own = {
             "plan": plan_data(plan),

@@ -1,4 +1,4 @@
-"""What the driver gets of a batch."""
+"""The result of a batch at the driver."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from millstream.runtime.tally import Tally
 
 
 class Outcome:
-    """What a batch gave: the answer, as bytes or where it lies; errors, the states of shards, what
-    their operators did (a leaf has several tasks), and how far it came."""
+    """The result of a batch: the answer, as bytes or by reference; errors, the states of shards,
+    the metrics of their operators (a leaf has several tasks), and the progress."""
 
     def __init__(self, work: RemoteQuery, step: BatchStep, messages: Iterable[Message]) -> None:
         self.inline: list[bytes] = []
@@ -36,7 +36,7 @@ class Outcome:
         self.errors: dict[tuple[Row, str], None] = {}
         self.intakes: list[Intake] = []
         self.tallies: dict[tuple[int, int], list[list[Tally]]] = defaultdict(list)
-        self.discarded = 0  # rows of the answer that nobody wants
+        self.discarded = 0  # rows of the answer that were discarded
         self._types = work.answer_types
         spans: list[Mapping[str, Span]] = []
         frontiers: list[int] = []
@@ -68,12 +68,12 @@ class Outcome:
         self.present = step.present(joined_spans(spans))
         if frontiers:
             self.frontier = min(frontiers)
-        else:  # nothing but leaves
+        else:  # only leaves
             self.frontier = leaf_frontiers(work, self.present.sources)[ANSWER]
 
     def answer(self, files: Files | None = None) -> Batch:
-        """The elements of the answer, read from where they lie; those that nobody wants are there
-        by their number alone."""
+        """The elements of the answer, read from their references; discarded rows are only
+        counted."""
         if self.discarded:
             starts = np.broadcast_to(np.int64(self.present.beginning), self.discarded)
             return Batch(Columns.of([]), starts, starts, starts, self.frontier)
@@ -84,5 +84,5 @@ class Outcome:
 
 
 def _canonical(row: Row) -> Row:
-    """Bytes lose that all NaN are one."""
+    """Restores the identity of NaN, which serialization loses."""
     return tuple(map(canonical, row))

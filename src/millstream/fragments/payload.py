@@ -1,7 +1,7 @@
 """Batches as bytes, for shuffles and files.
 
-A payload is an Arrow stream of one record batch. Times come first: the starts, and the ends and
-weights where they are not all the same distance from the start, or all 1.
+A payload is an Arrow stream of one record batch. Times come first: the starts; the ends unless all
+intervals have the same length; the weights unless all are 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _START, _END, _WEIGHT = "start", "end", "weight"
 
 
 def encoded(batch: Batch) -> bytes:
-    """The elements of a batch; its frontier travels apart."""
+    """The elements of a batch; its frontier is sent separately."""
     names, arrays = [_START], [of_int64(batch.start)]
     about: dict[bytes, bytes] = {}
     length = _common_length(batch)
@@ -57,8 +57,7 @@ def decoded(payload: pa.Buffer | bytes) -> Batch:
 
 
 def gathered(types: Iterable[pa.DataType], payloads: Iterable[bytes], frontier: int) -> Batch:
-    """The elements of several payloads, in order of their starts: shards know nothing of each
-    other's."""
+    """The elements of several payloads, sorted by start: shards are independent of each other."""
     batch = merged([Batch.empty(types, NEVER), *map(decoded, payloads)])
     return batch.take(np.argsort(batch.start, kind="stable")).up_to(frontier)
 
@@ -74,13 +73,13 @@ def _common_length(batch: Batch) -> int | None:
     if for_ever.any():
         return INFINITY if for_ever.all() else None
     first = int(batch.end[0]) - int(batch.start[0])
-    if first > FARTHEST:  # it holds from before time begins
+    if first > FARTHEST:  # valid from before time begins
         return None
     return first if (batch.end - batch.start == first).all() else None
 
 
 def split(batch: Batch, shards: Ints) -> Iterator[tuple[int, Batch]]:
-    """The rows of each shard, as they stand."""
+    """The rows of each shard, in the given order."""
     if not len(batch):
         return
     counts = np.bincount(shards)
@@ -88,7 +87,7 @@ def split(batch: Batch, shards: Ints) -> Iterator[tuple[int, Batch]]:
     if len(used) == 1:
         yield int(used[0]), batch
         return
-    small = shards.astype(np.uint16) if len(counts) <= 1 << 16 else shards  # sorted by counting
+    small = shards.astype(np.uint16) if len(counts) <= 1 << 16 else shards  # enables counting sort
     placed = batch.take(np.argsort(small, kind="stable")).gathered()
     stops = np.cumsum(counts)
     for shard in used:

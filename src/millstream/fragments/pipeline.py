@@ -1,4 +1,4 @@
-"""A query that goes on batch after batch: each is run, then committed by its manifest."""
+"""The batches of a query: each is run, then committed by its manifest."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _PUBLISHED = "published"
 
 
 class TaskRunner(Protocol):
-    """Who runs the tasks of a batch."""
+    """Runs the tasks of a batch."""
 
     def run(
         self, order: Order, inputs: Sequence[LeafInput], frames: Sequence[RemoteRows] = ()
     ) -> Iterable[Message]:
-        """All that reaches the driver."""
+        """All messages to the driver."""
 
     def close(self) -> None: ...
 
 
 @dataclass
 class InProcess:
-    """All tasks here, one after the other; a frame is Arrow's record batches."""
+    """Runs all tasks in this process, one after the other; a frame is Arrow record batches."""
 
     work: RemoteQuery
     files: Files
@@ -62,7 +62,7 @@ class InProcess:
 
 
 class Pipeline:
-    """The batches of a query, from where its checkpoint is."""
+    """The batches of a query, continuing from its checkpoint."""
 
     def __init__(self, work: RemoteQuery, files: Files, runner: TaskRunner) -> None:
         self.manifest = last_manifest(files) or Manifest(-1)
@@ -80,7 +80,7 @@ class Pipeline:
         frames: Sequence[RemoteRows],
         learn: Callable[[Outcome], State],
     ) -> Outcome:
-        """Run and commit the next batch. `learn` gives what the driver wants to know again."""
+        """Run and commit the next batch. `learn` returns the driver's state for the checkpoint."""
         batch = self.manifest.batch + 1
         order = Order(batch, step, self.manifest.shards, self._token)
         outcome = Outcome(self._work, step, self._runner.run(order, inputs, frames))
@@ -94,7 +94,7 @@ class Pipeline:
         return outcome
 
     def foreseen(self, step: BatchStep) -> Batch:
-        """What a batch without rows would give that brings the sources so far."""
+        """The output of a batch without rows that only advances the sources."""
         runner = DryRun(self._work, self._files, self.manifest.shards)
 
         def run(level: int, messages: Sequence[Message]) -> Iterator[Message]:
@@ -104,16 +104,16 @@ class Pipeline:
         return Outcome(self._work, step, messages).answer()
 
     def answers(self) -> Batch:
-        """Those of the last batch."""
+        """The answers of the last batch."""
         payloads = [ref.read(self._files) for ref in self.manifest.answers]
         return gathered(self._work.answer_types, payloads, self.manifest.frontier)
 
     def note_published(self, told: State) -> None:
-        """The answers of the last batch are where they belong."""
+        """Record that the answers of the last batch were delivered."""
         self._files.replace(_PUBLISHED, sealed_record([self.manifest.batch, told]))
 
     def published(self) -> State | None:
-        """What was told when the answers of the last batch were published, if they were."""
+        """The note made when the answers of the last batch were published, if they were."""
         batch, told = _published(self._files)
         return told if batch == self.manifest.batch else None
 
@@ -132,7 +132,7 @@ def _in_levels(
     messages: Iterable[Message],
     run: Callable[[int, Sequence[Message]], Iterator[Message]],
 ) -> Iterable[Message]:
-    """Take messages through all levels, each by `run` at each place."""
+    """Pass messages through all levels, calling `run` at each place."""
     for level in range(1, work.last_level + 1):
         at: dict[int, list[Message]] = defaultdict(list)
         for message in messages:
@@ -142,7 +142,7 @@ def _in_levels(
 
 
 def _published(files: Files) -> tuple[int, Any]:
-    """The batch whose answers were published last, and what was told then."""
+    """The batch whose answers were published last, and its note."""
     try:
         data = files.read(_PUBLISHED)
     except FileNotFoundError:
@@ -155,6 +155,6 @@ def _check_published(files: Files, manifest: Manifest) -> None:
     batch, _ = _published(files)
     if batch > manifest.batch:
         raise CheckpointError(
-            f"the manifest of batch {batch} is gone, whose answers were published",
+            f"the manifest of batch {batch}, whose answers were published, is missing",
             help="restore the checkpoint's folder, or start the query with a new one",
         )

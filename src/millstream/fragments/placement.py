@@ -1,8 +1,8 @@
-"""Where rows go: equal keys to the same shard, in every process and every release.
+"""The placement of rows: equal keys go to the same shard, in every process and every release.
 
-A shard is a part of a fragment's state with operators of its own; how many there are is settled
-when a query first starts, since its state is kept by them. Spark's own hash would not do: it gives
-an INT 7 another value than a BIGINT 7.
+A shard is a part of a fragment's state with its own operators. The number of shards is fixed when a
+query first starts, since its state is stored by shard. Spark's hash is not suitable: it differs
+between an INT 7 and a BIGINT 7.
 """
 
 from __future__ import annotations

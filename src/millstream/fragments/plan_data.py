@@ -21,6 +21,6 @@ def fragments_data(fragments: tuple[Fragment, ...]) -> dict[str, Any]:
 
 
 def fragments_of_data(data: Any) -> tuple[Fragment, ...]:
-    """StructureError where this version cannot read it."""
+    """StructureError if this version cannot read it."""
     fragments: tuple[Fragment, ...] = _FRAGMENTS.from_data(data, tuple[Fragment, ...])
     return fragments

@@ -1,4 +1,4 @@
-"""How far the sources come with a batch."""
+"""The progress of the sources in a batch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER
 from millstream.physical.operators.source import first_start
 
-Span = tuple[int, int, int]  # how many rows, their first and last start
+Span = tuple[int, int, int]  # number of rows, first and last start
 
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """What is known of the sources after a batch: when time begins, and the frontier of each."""
+    """The state of the sources after a batch: when time begins, and the frontier of each."""
 
     beginning: int
     sources: Mapping[str, int]
@@ -28,8 +28,8 @@ class SourceProgress:
 
 @dataclass(frozen=True)
 class Advance:
-    """How far a batch brings a source: as far as its rows say, less the delay; exactly to `least`
-    where there is no delay, because the driver has decided that."""
+    """How far a batch advances a source: to the last start minus the delay; without a delay exactly
+    to `least`, as the driver has decided."""
 
     least: int
     delay: int | None = None
@@ -42,7 +42,7 @@ class Advance:
 
 @dataclass(frozen=True)
 class BatchStep:
-    """What the driver knows before a batch: of each source, and when time began."""
+    """What the driver knows before a batch: the advance of each source, and when time began."""
 
     advances: Mapping[str, Advance]
     beginning: int
@@ -58,15 +58,15 @@ class BatchStep:
         return BatchStep({stream: Advance(*each) for stream, each in advances.items()}, beginning)
 
     def present(self, spans: Mapping[str, Span]) -> SourceProgress:
-        """What is known after it."""
+        """The progress after the batch."""
         beginning = min([self.beginning, *(first for _, first, _ in spans.values())])
         sources = {s: advance.frontier(spans.get(s)) for s, advance in self.advances.items()}
         return SourceProgress(beginning, sources)
 
 
 def wider(span: Span | None, records: Records, begins: bool = True) -> Span:
-    """The span with more rows in it; those of a source that does not say when time begins have no
-    first start."""
+    """The span extended by more rows; rows of a source that does not start time have no first
+    start."""
     if not len(records):
         return span or (0, INFINITY, NEVER)
     rows, first, last = span or (0, INFINITY, NEVER)

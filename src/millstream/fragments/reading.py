@@ -1,4 +1,4 @@
-"""Rows of a stream that the driver does not have: how tasks read them."""
+"""Rows of a stream that tasks read, not the driver."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from millstream.physical.batch import NEVER, Batch
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows become those of a stream. Rows that bring no time get `now`. Those that start before
-    `frontier` are late, those after `until` are not wanted yet."""
+    """How to read the rows of a stream. Rows without a time get `now`. Rows that start before
+    `frontier` are late; rows after `until` are not read yet."""
 
     stream: Stream
     frontier: int = NEVER
@@ -51,7 +51,7 @@ class Reading:
 
 @dataclass
 class Intake:
-    """What became of the rows that a task has read, beside those that went into the query."""
+    """The rows that a task has read but that did not enter the query."""
 
     stream: str
     received: int = 0
@@ -59,7 +59,7 @@ class Intake:
     _late: list[bytes] = field(default_factory=list)
 
     def take(self, reading: Reading, table: pa.Table) -> Records:
-        """The rows of a table that go into the query."""
+        """The rows of a table that enter the query."""
         self.received += table.num_rows
         records, bad = typed_table(reading.stream, table)
         self.refused += [(_row(table, row.number - 1), row.message) for row in bad]
@@ -90,8 +90,8 @@ def _row(table: pa.Table, index: int) -> Row:
 
 
 def _shown(value: pa.Scalar) -> object:
-    """A value of a row that may have been refused because it is not UTF-8; as text where a message
-    cannot carry it."""
+    """A value of a row that may be bad because it is not UTF-8; as text if a message cannot carry
+    it."""
     try:
         shown = value.as_py()
     except UnicodeDecodeError:
@@ -103,7 +103,7 @@ def _shown(value: pa.Scalar) -> object:
 
 @dataclass(frozen=True)
 class RemoteRows:
-    """Rows that are elsewhere, in whatever form the executor takes them."""
+    """Rows outside the driver, in the executor's own form."""
 
     reading: Reading
     rows: Any
@@ -116,8 +116,8 @@ def read_messages(
     first: int,
     told: bool = True,
 ) -> Iterator[Message]:
-    """What follows from the rows that one task reads; `first` makes its random draws its own.
-    Unless another task tells of the rows, this one does; it always tells of those it refuses."""
+    """The messages for the rows that one task reads; `first` makes its random draws unique. It
+    reports the rows' span unless another task does, and always the rows it rejects."""
     intake = Intake(reading.stream.name)
 
     def inputs() -> Iterator[LeafInput]:
@@ -127,7 +127,7 @@ def read_messages(
 
     try:
         yield from leaf_messages(work, inputs())
-    except MillstreamError as error:  # to try again would not help
+    except MillstreamError as error:  # a retry would not help
         yield from work.told_failure(error)
     if not told:
         intake.received = 0
@@ -138,7 +138,7 @@ def read_messages(
 def time_messages(
     work: RemoteQuery, reading: Reading, records: Iterable[pa.RecordBatch]
 ) -> Iterator[Message]:
-    """That there are rows with these starts, of which others tell what follows."""
+    """Reports rows with these starts; other tasks process them."""
     intake = Intake(reading.stream.name)
     span: Span | None = None
     for record in records:

@@ -1,4 +1,4 @@
-"""A plan whose operators run elsewhere: what is pushed in a round goes there as one batch."""
+"""A plan whose operators run remotely: the input of a round is sent as one batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from millstream.runtime.tally import Tally, together
 
 
 class RemoteExecutor:
-    """The operators are elsewhere; what comes back of a round is its answers."""
+    """The operators run remotely; a round returns its answers."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class RemoteExecutor:
         advances = {s: Advance(f) for s, f in self._frontiers.items()}
         for frame in frames:
             stream = frame.reading.stream
-            delay = stream.delay if stream.time else -1  # past the time of arrival
+            delay = stream.delay if stream.time else -1  # past the arrival time
             advances[stream.name] = Advance(self._frontiers[stream.name], delay)
         step = BatchStep(advances, self.context.beginning)
         outcome = self._pipeline.run(step, self._inputs(), frames, self._learned)
@@ -84,12 +84,12 @@ class RemoteExecutor:
 
     @property
     def _remote(self) -> list[RemoteInput]:
-        """The inputs whose rows are not here."""
+        """The inputs whose rows are not in this process."""
         assert self._position is not None
         return [input for input in self._position.inputs if isinstance(input, RemoteInput)]
 
     def _learned(self, outcome: Outcome) -> State:
-        """What a batch tells of the inputs, and what is to be known of them after a restart."""
+        """What a batch reports about the inputs, to be kept for a restart."""
         self._frontiers |= outcome.present.sources
         for input in self._remote:
             name = input.stream.name
@@ -105,7 +105,7 @@ class RemoteExecutor:
         self.context.sources[:] = self._frontiers.values()
 
     def _inputs(self) -> list[LeafInput]:
-        """What was pushed, each stream in one piece; also nothing is told."""
+        """The pushed rows, each stream in one piece, even if it is empty."""
         inputs = []
         for stream, pieces in self._pushed.items():
             node = self.sources[stream][0]
@@ -146,7 +146,7 @@ class RemoteExecutor:
             input.let_go()
 
     def tallies(self) -> list[Tally]:
-        """By fragments, the last one first; shards are taken together."""
+        """By fragment, the last one first; shards are combined."""
         by_fragment: dict[int, list[list[Tally]]] = defaultdict(list)
         for (fragment, _), tallies in self._tallies.items():
             by_fragment[fragment].append(tallies)
@@ -174,7 +174,7 @@ class RemoteExecutor:
 
 
 def _sources(plan: PhysicalPlan) -> Mapping[str, Source]:
-    """The streams of a plan; a place in the order is asked for if one of its sources does."""
+    """The streams of a plan; a stream is ordered if one of its sources requires it."""
     found: dict[str, Source] = {}
     ahead = [plan]
     while ahead:

@@ -1,4 +1,4 @@
-"""A stream whose rows are elsewhere: the driver is handed batches, which it only sends on."""
+"""A stream whose rows are outside the driver, which only forwards its batches."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from millstream.runtime.outputs import ErrorOutput, LateOutput
 
 
 class Supplier(Protocol):
-    """Who hands over the batches of a stream, one after the other, from a thread of its own."""
+    """Hands over the batches of a stream, one after the other, from its own thread."""
 
     def begin(self, input: RemoteInput) -> None:
-        """From what follows the batch that has the input's `mark`; None: from the beginning."""
+        """Start after the batch with the input's `mark`; None: from the beginning."""
 
     def stop(self) -> None: ...
 
 
 @dataclass
 class Handed:
-    """A batch that waits for its answers; `mark`, of plain values, tells it from others, also after
-    a restart."""
+    """A batch that waits for its answers; `mark`, made of plain values, identifies it, also after a
+    restart."""
 
     rows: Any
     mark: Any
@@ -49,7 +49,7 @@ class RemoteInput(Input):
     ) -> None:
         super().__init__(stream, sources)
         self._bounded = bounded
-        self.mark: Any = None  # of the last batch that was taken
+        self.mark: Any = None  # of the last batch taken
         self._supplier = supplier
         self._inbox = inbox
         self._waiting: Handed | None = None
@@ -62,7 +62,7 @@ class RemoteInput(Input):
     # --- for the supplier ------------------------------------------------------------------------
 
     def hand(self, rows: Any, mark: Any) -> bool:
-        """Hand over a batch, and wait until it is answered; False: it never will be."""
+        """Hand over a batch, and wait until it is answered; False if it never will be."""
         handed = Handed(rows, mark)
 
         def is_over() -> bool:
@@ -78,14 +78,14 @@ class RemoteInput(Input):
             return handed.answered
 
     def end(self, failure: Exception | None = None) -> None:
-        """Nothing follows."""
+        """The stream has ended."""
         with self._inbox.lock:
             self._end = End(failure)
             self.in_step = False
             self._inbox.work.notify_all()
 
     def run_dry(self) -> None:
-        """Nothing follows that is there now."""
+        """All rows available now have been handed over."""
         with self._inbox.lock:
             self._run_dry, self.in_step = True, False
             self._inbox.work.notify_all()
@@ -155,7 +155,7 @@ class RemoteInput(Input):
     # --- for the graph ---------------------------------------------------------------------------
 
     def frame(self, has_late: bool) -> RemoteRows | None:
-        """What was taken in this round; rows are late only where a query has state."""
+        """The rows taken in this round; rows can be late only if the query has state."""
         if self._taken is None:
             return None
         late_before = self.frontier if has_late else NEVER
@@ -163,7 +163,7 @@ class RemoteInput(Input):
         return RemoteRows(reading, self._taken.rows)
 
     def learn(self, frontier: int, intakes: Iterable[Intake]) -> None:
-        """What became of the batch, before that is kept for ever."""
+        """Process the reports of the batch, before they are committed."""
         for intake in intakes:
             self._intakes.append(intake)
             late = intake.late
@@ -175,7 +175,7 @@ class RemoteInput(Input):
         self.frontier = frontier
 
     def let_go(self) -> None:
-        """The answers are where they belong."""
+        """The answers have been delivered."""
         with self._inbox.lock:
             if self._taken is not None:
                 self._taken.answered, self._taken = True, None

@@ -1,4 +1,4 @@
-"""A query as its tasks know it, and the way of what they tell each other."""
+"""A query as its tasks know it, and the routing of their messages."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class RemoteQuery:
 
     fragments: tuple[Fragment, ...]
     shards: int
-    places: int  # how many tasks share them
+    places: int  # the number of tasks
     functions: Mapping[str, UserFunction]
     aggregates: Mapping[str, UserAggregate]
     seed: int
-    discards: bool = False  # nobody wants the answer: only how many rows it has is told
+    discards: bool = False  # the answer is not needed: its rows are only counted
 
     def told(self) -> str:
-        """As text, without the functions of the user's, which are shipped apart."""
+        """As text, without the user functions, which are shipped separately."""
         own = [fragments_data(self.fragments), self.shards, self.places, self.seed, self.discards]
         return json.dumps(own)
 
@@ -49,7 +49,7 @@ class RemoteQuery:
         return RemoteQuery(fragments, shards, places, functions, aggregates, seed, discards)
 
     def __reduce__(self) -> tuple[Callable[..., RemoteQuery], tuple[Any, ...]]:
-        """Within a closure that Spark ships, too, the plan is data."""
+        """In a closure that Spark ships, the plan is data too."""
         return _shipped, (self.told(), self.functions, self.aggregates)
 
     @property
@@ -62,7 +62,7 @@ class RemoteQuery:
 
     @property
     def answer_types(self) -> tuple[pa.DataType, ...]:
-        """Of the columns that the exchange to the driver brings."""
+        """The types of the columns in the exchange to the driver."""
         answer = next(e for f in self.fragments for e in f.exchanges if e.consumer is None)
         return tuple(column.type for column in answer.schema)
 
@@ -73,11 +73,11 @@ class RemoteQuery:
         return [fragment for fragment in self.fragments if fragment.level == level]
 
     def place(self, fragment: Fragment, shard: int) -> int:
-        """Fragments with one shard are spread, too."""
+        """Fragments with one shard are distributed over the places too."""
         return (shard + fragment.number) % self.places
 
     def sent(self, exchange: Exchange, batch: Batch) -> Iterator[Message]:
-        """The elements of a batch, to the shards that they belong to."""
+        """The elements of a batch, for the shards they belong to."""
         if exchange.consumer is None:
             if self.discards:
                 yield self.told_driver(Kind.DISCARDED, exchange.number, 0, len(batch))
@@ -105,12 +105,12 @@ class RemoteQuery:
         return Message(place, level, Kind.ELEMENTS, exchange.number, shard, payload)
 
     def told_driver(self, kind: Kind, number: int, shard: int, told: object) -> Message:
-        """What a message says is made of plain values."""
+        """A message to the driver, of plain values."""
         level = self.last_level + 1
         return Message(DRIVER, level, kind, number, shard, packed(told))
 
     def told_consumers(self, exchange: Exchange, shard: int, frontier: int) -> Iterator[Message]:
-        """How far a shard has come with an exchange."""
+        """The frontier of a shard in an exchange."""
         if exchange.consumer is None:
             yield self.told_driver(Kind.FRONTIER, exchange.number, shard, frontier)
             return
@@ -119,11 +119,11 @@ class RemoteQuery:
             yield Message(place, level, Kind.FRONTIER, exchange.number, shard, payload)
 
     def told_failure(self, error: Exception, after: int = 0) -> Iterator[Message]:
-        """What ends the batch."""
+        """The error that ends the batch."""
         return self.told_everywhere(Kind.FAILURE, failure_data(error), after)
 
     def told_everywhere(self, kind: Kind, told: object, after: int = 0) -> Iterator[Message]:
-        """To all tasks of the levels that follow, and to the driver."""
+        """A message to all tasks of the following levels, and to the driver."""
         payload = packed(told)
         for level in range(after + 1, self.last_level + 1):
             for place in range(self.places):
@@ -133,7 +133,7 @@ class RemoteQuery:
 
 @lru_cache(maxsize=16)
 def _read(told: str) -> tuple[tuple[Fragment, ...], int, int, int, bool]:
-    """Once, however many tasks of a query a process does."""
+    """Cached: a process may run many tasks of a query."""
     fragments, shards, places, seed, discards = json.loads(told)
     return fragments_of_data(fragments), shards, places, seed, discards
 

@@ -1,4 +1,4 @@
-"""Which rows an operator must see together."""
+"""Which rows an operator must process together."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ ColumnKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class Requirement:
-    """The keys whose equal values must meet: for each key an expression over each input, and the
-    columns of the output that are equal to it. No keys: all rows must meet. The rows of the input
-    `everywhere` go to all shards, so that it has no say in where the others' go."""
+    """The keys whose equal values must be in one shard: per key an expression over each input, and
+    the columns of the output that are equal to it. No keys: all rows must be together. The rows of
+    the input `everywhere` go to all shards, so that input does not determine the placement."""
 
     sides: tuple[tuple[Expression, ...], ...]  # by key, then by input
     results: tuple[frozenset[ColumnKey], ...]
@@ -51,7 +51,7 @@ class Requirement:
         return tuple(self.sides[position][port] for position in kept)
 
     def columns(self, port: int) -> list[ColumnKey | None]:
-        """The key over an input, where it is a plain column of it."""
+        """The keys over an input that are plain columns."""
         return [_column(side[port]) for side in self.sides]
 
 
@@ -68,7 +68,7 @@ def requirement(node: PhysicalPlan) -> Requirement:
         case CountWindow() | TopN():
             return _by([(key,) for key in node.keys], [_own(key) for key in node.keys])
         case Changes() if _holds(node.input):
-            return ALL_TOGETHER  # shards that come differently far would show half an instant
+            return ALL_TOGETHER  # shards with different progress would show partial instants
         case Distinct() | Changes() | Deltas() | Coalesce() | Cut() | Split():
             return _whole_rows([node.input.schema], node.schema)
         case Pointwise():
@@ -79,9 +79,9 @@ def requirement(node: PhysicalPlan) -> Requirement:
 
 
 def spread(node: PhysicalPlan, small: int, insist: bool = False) -> Requirement | None:
-    """For a join without a key: the rows of one input spread over all shards, equal ones together,
-    and those of the other, if it may be that one, everywhere; `insist`: that one or none. A row
-    that is kept without a partner must be in one shard only."""
+    """For a join without a key: the rows of one input are distributed over all shards, equal ones
+    together, and those of the other are replicated, preferably `small`; `insist`: only that one. A
+    row that is kept without a partner must be in one shard only."""
     match node:
         case OuterJoin(outer=(left, right)):
             allowed = [port for port, kept in enumerate((left, right)) if not kept]
@@ -100,13 +100,13 @@ def spread(node: PhysicalPlan, small: int, insist: bool = False) -> Requirement 
 
 
 def _holds(node: PhysicalPlan) -> bool:
-    """Whether some operator waits for the ends of its rows, which come when they come."""
+    """Whether some operator waits for the ends of its rows, which are unpredictable."""
     waits = getattr(node, "form", None) is Form.INTERVALS and not getattr(node, "final", False)
     return waits or any(map(_holds, node.inputs))
 
 
 def _by(sides: Sequence[tuple[Expression, ...]], results: Sequence[list[ColumnKey]]) -> Requirement:
-    """By those keys that can be told for every row."""
+    """Requires the keys that can be computed for every row."""
     safe = [
         (side, frozenset(result))
         for side, result in zip(sides, results, strict=True)
@@ -121,7 +121,7 @@ def _whole_rows(inputs: list[Schema], output: Schema) -> Requirement:
 
 
 def _joined(node: Join | OuterJoin | SemiJoin | LookupJoin, key: JoinKey) -> list[ColumnKey]:
-    """What is equal to the key in every row of the output: not a side that may be filled up with
+    """The output columns equal to the key in every row: not those of a side that may be padded with
     NULLs."""
     match node:
         case OuterJoin(outer=(left, right)):
@@ -132,7 +132,7 @@ def _joined(node: Join | OuterJoin | SemiJoin | LookupJoin, key: JoinKey) -> lis
 
 
 def following(node: PhysicalPlan, names: frozenset[ColumnKey]) -> Iterable[ColumnKey]:
-    """The columns of a stateless operator's output that are equal to some of its input's."""
+    """The columns of a stateless operator's output that are equal to columns of its input."""
     if not isinstance(node, Map):
         return names
     return [out.field.key for out in node.outputs if _is_one_of(out, names)]

@@ -1,4 +1,4 @@
-"""One shard of a fragment: operators with their state, which take batch after batch."""
+"""One shard of a fragment: operators with their state."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from millstream.physical.operator import Context
 from millstream.runtime.graph import Graph, Vertex
 from millstream.runtime.tally import Tally
 
-SLICE_ROWS = 16_384  # what is pushed at once: it stays in the cache
+SLICE_ROWS = 16_384  # pushed at once: fits in the cache
 
 Error = tuple[Row, str]
 
 
 @dataclass(frozen=True)
 class ShardStep:
-    """What a shard takes in with a batch: elements from each exchange, as they were sent, how far
-    each has come, and what is known of the sources."""
+    """The input of a shard in a batch: the elements of each exchange, as sent, their frontiers, and
+    the progress of the sources."""
 
     inputs: Mapping[int, Sequence[bytes]]
     frontiers: Mapping[int, int]
@@ -63,7 +63,7 @@ class Shard:
         self._before: list[Tally] = []
 
     def step(self, step: ShardStep) -> list[Batch]:
-        """What each output gives."""
+        """The batches of each output."""
         self._before = self._graph.tallies()
         self._context.beginning = step.present.beginning
         self._context.sources[:] = step.present.sources.values()
@@ -74,7 +74,7 @@ class Shard:
         return self._given()
 
     def _feed(self, inputs: Mapping[int, Batch], frontiers: Mapping[int, int]) -> None:
-        """Slice by slice in order of time, whichever input is furthest behind first."""
+        """Slice by slice in order of time, the input that is furthest behind first."""
         waiting = {exchange: _in_order(batch) for exchange, batch in inputs.items() if len(batch)}
         read = dict.fromkeys(waiting, 0)
         while waiting:
@@ -100,14 +100,14 @@ class Shard:
         return given
 
     def errors(self) -> list[Error]:
-        """The rows that could not be evaluated since the last time."""
+        """The rows that failed since the last call."""
         found = list(self._context.errors)
         self._context.errors.clear()
         return found
 
     def tallies(self) -> list[Tally]:
-        """What its operators did in the last step, and what they keep; those that only take in and
-        hand out are left out."""
+        """The metrics of its operators in the last step, without those that only receive and
+        send."""
         return worked(self._graph, self._before)
 
     def save(self) -> State:
@@ -126,7 +126,7 @@ class Shard:
 
 
 def worked(graph: Graph, before: Sequence[Tally] = ()) -> list[Tally]:
-    """What the operators of a fragment did, those at its edges aside."""
+    """The metrics of a fragment's operators, without those at its edges."""
     now = graph.tallies()
     done = [n.since(b) for n, b in zip(now, before, strict=True)] if before else now
     vertices = zip(graph.walk(), done, strict=True)
@@ -134,8 +134,8 @@ def worked(graph: Graph, before: Sequence[Tally] = ()) -> list[Tally]:
 
 
 def _in_order(batch: Batch) -> Batch:
-    """By start, and by end where rows are not retracted: those that slide into a window together
-    leave it in the order of their times, which several tasks have read."""
+    """By start, and by end if rows are not retracted: rows that enter a window together leave it in
+    order of time, but several tasks have read them."""
     start, end = batch.start, batch.end
     follows = start[1:] > start[:-1]
     if (follows | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))).all():
@@ -146,7 +146,7 @@ def _in_order(batch: Batch) -> Batch:
 
 
 def leaf_frontiers(work: RemoteQuery, sources: Mapping[str, int]) -> dict[int, int]:
-    """How far each exchange of the leaves has come, if its sources have come so far."""
+    """The frontier of each exchange of the leaves, given those of the sources."""
     leaves = work.leaves
     graph = Graph(leaves.plan, work.context(leaves.number), lambda batch: None)
     for stream, vertices in graph.sources.items():

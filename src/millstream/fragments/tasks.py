@@ -1,6 +1,6 @@
-"""What the tasks of a batch do: the leaves, and the fragments of one level after the other.
+"""The tasks of a batch: the leaves, then the fragments level by level.
 
-Between two levels messages change places. One that is meant for a later level is handed on.
+Messages are exchanged between levels. A message for a later level is passed on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LeafInput:
 
 
 def leaf_messages(work: RemoteQuery, inputs: Iterable[LeafInput]) -> Iterator[Message]:
-    """What follows from some rows of the sources, and where it goes."""
+    """The messages for some rows of the sources."""
     spans: dict[str, Span] = {}
     sources = sources_of(work.leaves.plan)
     for input in inputs:
@@ -51,7 +51,7 @@ def leaf_messages(work: RemoteQuery, inputs: Iterable[LeafInput]) -> Iterator[Me
 
 def _leaf(work: RemoteQuery, input: LeafInput) -> Iterator[Message]:
     context = work.context(input.first)
-    context.beginning = NEVER  # errors are told of all rows: none is from before the first
+    context.beginning = NEVER  # report errors of all rows: none precedes the first
     graph = Graph(work.leaves.plan, context, lambda batch: None)
     for vertex in graph.sources.get(input.stream, []):
         graph.push(vertex, source_batch(vertex.node, input.records, input.first, NEVER))
@@ -70,7 +70,7 @@ def _leaf(work: RemoteQuery, input: LeafInput) -> Iterator[Message]:
 
 
 class TaskInput:
-    """What a task of one level has received."""
+    """The messages that a task of one level has received."""
 
     def __init__(self, level: int) -> None:
         self._level = level
@@ -95,7 +95,7 @@ class TaskInput:
             self.failed = True
 
     def step(self, fragment: Fragment, shard: int, present: SourceProgress) -> ShardStep:
-        """What has come for a shard."""
+        """The input of a shard."""
         exchanges = [node.exchange for node in received(fragment)]
         return ShardStep(
             {e: self._elements[e, shard] for e in exchanges if (e, shard) in self._elements},
@@ -106,8 +106,8 @@ class TaskInput:
 
 @dataclass(frozen=True)
 class Stepped:
-    """What a shard gave, the rows it could not evaluate, what its operators did, and where its
-    state lies now, if that is kept."""
+    """The output of a shard, the rows that failed, the metrics of its operators, and where its
+    state is stored, if it is kept."""
 
     given: list[Batch]
     errors: list[Error]
@@ -116,17 +116,17 @@ class Stepped:
 
 
 class Runner(Protocol):
-    """Who has the shards that are at one place."""
+    """Holds the shards of one place."""
 
     def step(self, fragment: Fragment, shard: int, step: ShardStep) -> Stepped: ...
 
     def staged(self, payload: bytes) -> Ref | None:
-        """Where a part of the answer lies until it is published; None: it goes to the driver."""
+        """Store a part of the answer until it is published; None: it goes to the driver."""
 
 
 @dataclass(frozen=True)
 class Transient:
-    """Shards for one batch, which is all there is."""
+    """Shards for a single batch."""
 
     work: RemoteQuery
 
@@ -141,8 +141,7 @@ class Transient:
 def level_messages(
     work: RemoteQuery, level: int, step: BatchStep, messages: Iterable[Message], runner: Runner
 ) -> Iterator[Message]:
-    """The fragments of a level: what follows for those of their shards that are at the place that
-    the messages came to."""
+    """The output of a level's fragments, for the shards at the place that received the messages."""
     inbox = TaskInput(level)
     place = None
     for message in messages:
@@ -159,7 +158,7 @@ def level_messages(
                 try:
                     taken = inbox.step(fragment, shard, present)
                     stepped = runner.step(fragment, shard, taken)
-                except MillstreamError as error:  # to try again would not help
+                except MillstreamError as error:  # a retry would not help
                     yield from work.told_failure(error, level)
                     return
                 for told in _told(work, fragment, shard, stepped):
@@ -180,7 +179,7 @@ def _told(work: RemoteQuery, fragment: Fragment, shard: int, stepped: Stepped) -
 
 
 def _staged(message: Message, runner: Runner) -> Message:
-    """An answer is told by where it lies, if it lies somewhere."""
+    """Replaces an answer by its reference, if it is stored."""
     if message.kind is Kind.ELEMENTS and message.number == ANSWER:
         ref = runner.staged(message.payload)
         if ref is not None:

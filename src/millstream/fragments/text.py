@@ -1,4 +1,4 @@
-"""Fragments as text: what runs where, and by which keys rows change places."""
+"""Fragments as text: what runs where, and by which keys rows are exchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.physical.text import physical_text
 
 
 def fragments_text(fragments: Sequence[Fragment], time: TimeDomain = RAW_TIME) -> str:
-    """The fragments from the last one down, each with what its outputs are and where they go."""
+    """The fragments from the last one down, each with its outputs and their destinations."""
     return "\n".join(line for f in reversed(fragments) for line in _lines(f, time))
 
 

@@ -1,1 +1,1 @@
-"""Tables and kept answers: their rows now, and what they have been."""
+"""Tables and kept answers: their current rows and their history."""

@@ -1,4 +1,4 @@
-"""The rows of an answer that hold, kept from its changes: N's recipient (§5.7)."""
+"""The current rows of an answer, maintained from its changes: N's recipient (§5.7)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from millstream.physical.state.counted_rows import DistinctRows
 
 
 class AnswerTable:
-    """A multiset of rows, each with since when it holds; what came first goes first. The cost of a
-    batch follows its changes, the memory the rows that hold where it is `swept`.
+    """A multiset of rows, each with its start; first in, first out. The cost of a batch is
+    proportional to its changes, and the memory to the current rows if it is `swept`.
 
     >>> table = AnswerTable([pa.string()])
     >>> changes = Batch.of([pa.array(["a", "b", "a"])], [1, 2, 3], [9, 9, 9], [2, 1, -1])
@@ -32,7 +32,7 @@ class AnswerTable:
         self._pieces = Pieces()
 
     def __len__(self) -> int:
-        """How many rows that differ, or came at different times, hold."""
+        """The number of current rows that differ in value or start."""
         return len(self._pieces)
 
     @property
@@ -40,8 +40,8 @@ class AnswerTable:
         return self._rows.nbytes + self._pieces.nbytes
 
     def apply(self, changes: Batch) -> Batch:
-        """Let rows come (weight > 0) and go (weight < 0) at their starts. Gives the elements that
-        end by that."""
+        """Add rows (weight > 0) and remove rows (weight < 0) at their starts. Returns the elements
+        that end."""
         order = changes.start.argsort(kind="stable")
         codes = self._rows.encode(changes.columns, len(changes))[order]
         times, weights = changes.start[order], changes.weight[order]
@@ -49,8 +49,8 @@ class AnswerTable:
         return Batch(self._rows.rows(code), start, end, weight, changes.frontier).gathered()
 
     def swept(self) -> AnswerTable:
-        """The same rows without those that do not hold any more, once they are as many again; this
-        one stays as it is, so that nobody who reads it need wait."""
+        """The same rows without ended ones, once they are as many as the current ones; this object
+        does not change, so that readers need not wait."""
         if len(self._rows) <= 2 * len(self._pieces) + 1024:
             return self
         fresh = AnswerTable(self._rows.keys.types)
@@ -58,7 +58,7 @@ class AnswerTable:
         return fresh
 
     def holding(self) -> Batch:
-        """All rows that hold, with no end."""
+        """All current rows, without an end."""
         codes, start, weight = self._pieces.open_pieces()
         rows = self._rows.rows(codes)
         return Batch(rows, start, np.full(len(codes), INFINITY), weight, NEVER).gathered()

@@ -1,4 +1,4 @@
-"""Tables that live elsewhere, followed as long as a query reads them."""
+"""External tables, followed as long as a query reads them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from millstream.runtime.inbox import Inlet
 
 
 class ExternalTable(HeldTable):
-    """What was last read of it holds until something else is read; `trouble` says why that is not
-    possible at present."""
+    """The rows last read stay valid until the table is read again; `trouble` says why it cannot be
+    read at present."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._source: TableSource | None = None  # while a query reads
-        self._astray = False  # whether a change could not be taken in
-        self._using = threading.Lock()  # one begins or ends to follow at a time
-        table_source(table)  # so that a declaration that cannot be is told at once
+        self._astray = False  # whether a change could not be applied
+        self._using = threading.Lock()  # held while following starts or ends
+        table_source(table)  # checks the declaration
 
     def refresh(self) -> None:
         with self._using:
@@ -77,7 +77,7 @@ class ExternalTable(HeldTable):
                 continue
             try:
                 self._take(event)
-            except MillstreamError as error:  # all is read anew when something changes again
+            except MillstreamError as error:  # the whole table is read again at the next change
                 now = datetime.datetime.now(datetime.UTC)
                 told = error.diagnostic
                 self.trouble, self._astray = TableTrouble(told.message, told.help, now), True

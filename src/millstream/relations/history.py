@@ -1,8 +1,7 @@
-"""What an answer has been: elements that have ended, as far back as it is retained.
+"""The history of an answer: its ended elements, as far back as retained.
 
-The elements that end in a batch end after those of all batches before, so a history is pieces in
-order of time, in memory or in files, and what nobody may ask for any more is dropped by whole
-pieces.
+The elements that end in a batch end after those of all batches before, so a history is a list of
+pieces in order of time, in memory or in files, and expired history is dropped by whole pieces.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import pyarrow as pa
 
 from millstream.physical.batch import Ints, Mask
 
-_PIECE = 1 << 16  # rows: pieces in memory that are smaller are joined
+_PIECE = 1 << 16  # rows: smaller pieces in memory are merged
 
 
 @dataclass(frozen=True)
 class HistoryPiece:
-    """Rows with valid_from and valid_to; all of them end by `until`. `read` gives them."""
+    """Rows with valid_from and valid_to, which all end by `until`. `read` returns them."""
 
     until: int
     rows: int
@@ -39,7 +38,7 @@ class History:
         self.stored = 0
 
     def add(self, table: pa.Table, until: int) -> None:
-        """A piece in memory; each row is copied a few times at most."""
+        """Add a piece in memory; each row is copied a few times at most."""
         if not table.num_rows:
             return
         self.pieces.append(HistoryPiece.of(table, until))
@@ -51,16 +50,16 @@ class History:
             self.pieces[-2:] = [HistoryPiece.of(both, last.until)]
 
     def recent(self) -> list[HistoryPiece]:
-        """The pieces that are in memory alone."""
+        """The pieces that are only in memory."""
         return self.pieces[self.stored :]
 
     def store(self, piece: HistoryPiece) -> None:
-        """What is in memory is that piece now."""
+        """Replace the pieces in memory by a stored one."""
         self.pieces[self.stored :] = [piece]
         self.stored += 1
 
     def forget(self, horizon: int) -> list[HistoryPiece]:
-        """Drop what ended before the horizon, by whole pieces; gives the pieces that go."""
+        """Drop whole pieces that ended before the horizon; returns the dropped pieces."""
         count = next((n for n, p in enumerate(self.pieces) if p.until > horizon), len(self.pieces))
         gone, self.pieces = self.pieces[:count], self.pieces[count:]
         self.stored = max(self.stored - count, 0)
@@ -68,7 +67,7 @@ class History:
 
 
 def rows_at(tables: Iterable[pa.Table], instant: int) -> list[pa.Table]:
-    """The rows that hold at an instant, without their times."""
+    """The rows that are valid at an instant, without their times."""
     held = []
     for table in tables:
         start, end = instants(table["valid_from"]), instants(table["valid_to"])

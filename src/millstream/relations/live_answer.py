@@ -1,8 +1,8 @@
-"""The answer of a running query as a table that others read, now or as it was.
+"""The answer of a running query as a table that others read, now or in the past.
 
-The query gives its changes, batch by batch, in its own thread. Readers in other threads see whole
-batches only: the lock is held while a batch is taken in or the rows are gathered, never while the
-operators work or files are written.
+The query delivers its changes, batch by batch, in its own thread. Readers in other threads see
+complete batches only: the lock is held while a batch is applied or the rows are gathered, never
+while the operators work or files are written.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 
 class LiveAnswer:
-    """`retain` is for how long before the frontier it is known what the answer was; without it,
-    only what it is."""
+    """`retain` is how far before the frontier the history reaches; without it there is only the
+    current answer."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class LiveAnswer:
 
     def _clear(self) -> None:
         self.frontier = NEVER
-        self.batch = -1  # the last one that was taken in
+        self.batch = -1  # the last one applied
         self._rows = AnswerTable([field.type for field in self.schema])
         self._history = History()
-        self._reached = NEVER  # the last instant that something was heard of, and one
-        self._held: Batch | None = None  # what `holding` gave, until something changes
+        self._reached = NEVER  # one past the latest instant seen
+        self._held: Batch | None = None  # cached result of `holding`
 
     # --- what the query gives --------------------------------------------------------------------
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
-        """Take in the changes of a batch, unless they are known."""
+        """Apply the changes of a batch, unless they are known."""
         if batch.id <= self.batch:
             return
         frontier = self._chronon(batch.frontier)
@@ -72,8 +72,7 @@ class LiveAnswer:
             self._settle(self._files)
 
     def _outdates(self, frontier: int) -> bool:
-        """Whether the oldest piece will not be retained any more: that must be known before it
-        goes."""
+        """Whether the oldest piece expires, which must be recorded before it is dropped."""
         oldest = self._history.pieces[:1]
         return any(piece.until <= frontier - (self.retain or 0) for piece in oldest)
 
@@ -93,7 +92,7 @@ class LiveAnswer:
             self._moved.notify_all()
 
     def _forget(self) -> None:
-        """What ended before all that is retained."""
+        """Drop rows that ended before the retained history."""
         gone = self._history.forget(self.horizon)
         if self._files is not None:
             self._files.drop(gone)
@@ -106,8 +105,8 @@ class LiveAnswer:
     # --- files -----------------------------------------------------------------------------------
 
     def _settle(self, files: ViewFiles) -> None:
-        """Write what holds and what has ended, in place of the log; by the thread that changes it,
-        so that no other need wait."""
+        """Write the current rows and the history in place of the log. Runs in the thread that
+        changes the answer, so that no other needs to wait."""
         held = final_table(self.schema, self.domain, self._rows.holding())
         recent = [piece.read() for piece in self._history.recent()]
         ended = pa.concat_tables([held.slice(0, 0), *recent])
@@ -118,8 +117,7 @@ class LiveAnswer:
                 self._history.store(piece)
 
     def begin(self, files: ViewFiles | None) -> None:
-        """Go on where it was when these files were written, and write them from now on; or begin
-        anew."""
+        """Resume from these files and write them from now on; or start empty."""
         with self.lock:
             self._clear()
             self._files = files
@@ -139,7 +137,7 @@ class LiveAnswer:
     # --- what others read ------------------------------------------------------------------------
 
     def holding(self) -> Batch:
-        """The rows at the frontier, each with since when it holds and how often."""
+        """The rows at the frontier, each with its start and multiplicity."""
         with self.lock:
             if self._held is None:
                 self._held = self._rows.holding()
@@ -150,17 +148,17 @@ class LiveAnswer:
         return snapshot_table(self.schema, self.holding())
 
     def as_of(self, at: int) -> pa.Table:
-        """The rows at an instant within what is retained."""
+        """The rows at an instant within the retained history."""
         rows = reading(lambda: self.then(at))
         return snapshot_table(self.schema, _batch(rows, [0] * rows.num_rows))
 
     def history(self) -> pa.Table:
-        """All that is retained; what holds has no end."""
+        """All retained rows; current ones have no end."""
         return reading(self.always)
 
     def then(self, at: int) -> Callable[[], pa.Table]:
-        """What reads the rows at an instant, in any order. It needs no lock; FileNotFoundError, if
-        that is no longer retained by then."""
+        """A function that reads the rows at an instant, in any order. It needs no lock;
+        FileNotFoundError if they are no longer retained by then."""
         with self.lock:
             self._check(at)
             held = self.holding()
@@ -173,10 +171,10 @@ class LiveAnswer:
         return read
 
     def always(self) -> Callable[[], pa.Table]:
-        """What reads all that is retained, in the same way."""
+        """A function that reads all retained rows, in the same way."""
         if self.retain is None:
             raise QueryError(
-                f'"{self.name}" has no history: it retains nothing but its answer',
+                f'"{self.name}" has no history: it retains only its current answer',
                 help="create it with RETAIN d",
             )
         with self.lock:
@@ -192,7 +190,7 @@ class LiveAnswer:
 
     @property
     def horizon(self) -> int:
-        """The first instant that may be asked for."""
+        """The first instant that can be queried."""
         return self._reached - (self.retain or 1)
 
     def _check(self, at: int) -> None:
@@ -208,7 +206,7 @@ class LiveAnswer:
             )
 
     def wait(self, at: int, timeout: float | None, is_over: threading.Event) -> bool:
-        """Wait until an instant is final, or nothing more comes; whether it is."""
+        """Wait until an instant is final, or the query has ended; returns whether it is final."""
         with self._moved:
             self._moved.wait_for(lambda: self.frontier > at or is_over.is_set(), timeout)
             return self.frontier > at
@@ -221,22 +219,23 @@ class LiveAnswer:
 
 
 def reading(take: Callable[[], Callable[[], T]]) -> T:
-    """Read what is taken; take it anew if some of it went meanwhile, because it was too old."""
+    """Read what `take` returns; retry if part of it expired meanwhile."""
     for _ in range(_ATTEMPTS):
         read = take()
         with suppress(FileNotFoundError):
             return read()
     raise QueryError(
-        "what is asked for is no longer there", help="files of a view were removed: see its folder"
+        "the requested rows no longer exist",
+        help="files of the view were removed: check its folder",
     )
 
 
-_ATTEMPTS = 10  # as often a file may go between a look and a read
-_SMALL = 4096  # rows of a log that are not worth a file of their own
+_ATTEMPTS = 10  # to read files that may expire meanwhile
+_SMALL = 4096  # rows of a log that are not worth a separate file
 
 
 def _changes(table: pa.Table) -> Batch:
-    """Those of a table of changes; or of rows that came, each at its valid_from."""
+    """The changes in a table of changes, or of rows added at their valid_from."""
     if "change" in table.column_names:
         at, change = instants(table["at"]), instants(table["change"])
         return _batch(table.drop_columns(["at", "change"]), at, change)

@@ -1,7 +1,7 @@
-"""The arrival numbers of the rows that a table has, found by the code of the row.
+"""The arrival numbers of the rows of a table, by row code.
 
-Equal rows have the same code and one number per copy. Of equal rows the one that came last goes
-first, so that taking back an insert leaves the others where they are.
+Equal rows have the same code and one number per copy. Of equal rows the last added is removed
+first, so that undoing an insert leaves the others unchanged.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class RowNumbers:
         self._clear(0, 0)
 
     def _clear(self, codes: int, rows: int) -> None:
-        """Have no rows, and room for some more than these."""
+        """Remove all rows, with room for some more than these."""
         self._slots = Slots(rows + _FEW)
         self._top = np.full(codes + _FEW, -1, np.int64)  # by code
         self._below, self._number, self._owner = np.full((3, rows + _FEW), -1, np.int64)  # by slot
 
     def come(self, codes: Ints) -> Ints:
-        """Number rows that come, in their order."""
+        """Number added rows, in the given order."""
         numbers = np.arange(self._next, self._next + len(codes))
         self._next += len(codes)
         self._put(codes, numbers)
@@ -57,24 +57,24 @@ class RowNumbers:
         push(codes, numbers, slots, self._top, self._below, self._number, self._owner)
 
     def go(self, codes: Ints) -> Ints:
-        """Forget rows that are there: their numbers."""
+        """Remove present rows; returns their numbers."""
         slots = pop(codes, self._top, self._below, self._owner)
         self._slots.release(slots)
         return self._number[slots]
 
     def numbers(self, codes: Ints) -> Ints:
-        """The numbers of rows that are there, which would go."""
+        """The numbers of present rows that would be removed."""
         distinct, group = np.unique(codes, return_inverse=True)
         return self._number[peek(group, self._top[distinct], self._below)]
 
     def all(self) -> tuple[Ints, Ints]:
-        """The codes of all rows and their numbers, in the order in which the rows came."""
+        """The codes of all rows and their numbers, in order of arrival."""
         slots = np.flatnonzero(self._owner >= 0)
         slots = slots[np.argsort(self._number[slots], kind="stable")]
         return self._owner[slots], self._number[slots]
 
     def renumber(self, renumbered: Ints) -> None:
-        """Rows have other codes from now on, by their old ones."""
+        """Replace the codes of rows; `renumbered` has the new code by the old one."""
         codes, numbers = self.all()
         codes = renumbered[codes]
         self._clear(int(codes.max(initial=-1)) + 1, len(codes))

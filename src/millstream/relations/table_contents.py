@@ -1,4 +1,4 @@
-"""The rows that a table has now, counted and numbered, and found again by what they are."""
+"""The current rows of a table, counted, numbered and indexed by value."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from millstream.relations.row_numbers import RowNumbers
 
 @dataclass(frozen=True)
 class RowChanges:
-    """Rows that change, by their place among those given: first those that go (-1), then those that
-    come (1), and their codes. A row is there as often as it goes or comes."""
+    """Changed rows, by position among the given ones: first those removed (-1), then those added
+    (1), and their codes. A row occurs once per copy."""
 
     index: Ints
     sign: Ints
@@ -28,7 +28,7 @@ class RowChanges:
 
 
 class TableContents:
-    """A change costs what it changes, however many rows the table has."""
+    """The cost of a change does not depend on the size of the table."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -45,15 +45,15 @@ class TableContents:
         return self.size
 
     def difference(self, columns: Sequence[pa.Array], weight: Ints) -> RowChanges:
-        """What rows that come (above 0) and go (below 0) at one moment change: a row that does both
-        stays. DataError where one goes that is not there."""
+        """The net changes of rows added (above 0) and removed (below 0) at one moment: a row that
+        is both stays. DataError if a removed row does not exist."""
         codes = self._rows.encode(columns, len(weight))
         counted = counted_codes(codes, weight)
         first, net = counted.first, counted.weight
         missing = np.flatnonzero(self._rows.count_of(codes[first]) + net < 0)
         if len(missing):
             row = first[missing].min()
-            raise self._error(f"row {self._shown(columns, row)} is not there")
+            raise self._error(f"row {self._shown(columns, row)} does not exist")
         goes = np.repeat(first, np.maximum(-net, 0))
         comes = np.repeat(np.arange(len(weight)), np.maximum(weight, 0))
         comes = comes[_last_of_each(counted.group[comes], net)]
@@ -62,8 +62,8 @@ class TableContents:
         return RowChanges(index, sign, codes[index])
 
     def apply(self, columns: Sequence[pa.Array], change: RowChanges) -> Ints:
-        """Let the rows of a difference come and go: their numbers. Of equal rows, the last that
-        came goes first. DataError, and nothing is changed, where two would have one key."""
+        """Apply a difference; returns the numbers of its rows. Of equal rows, the last added is
+        removed first. DataError, without any change, if two rows would have one key."""
         if self._key:
             self._claim(columns, change)
         self._rows.add(change.codes, change.sign)
@@ -92,7 +92,7 @@ class TableContents:
         self._of_key[keys[came]] = change.codes[came]
 
     def _sweep(self) -> None:
-        """Forget rows and keys that are gone, each time half as many again have come."""
+        """Forget removed rows and keys, each time their number has grown by half."""
         renumbered = self._rows.forget()
         if renumbered is not None:
             self._of_key = renumbered[np.minimum(self._of_key, len(renumbered) - 1)]
@@ -102,20 +102,20 @@ class TableContents:
             self._of_key = self._of_key[kept_codes(of_keys)]
 
     def rows(self) -> tuple[list[pa.Array], Ints]:
-        """All rows in the order in which they came, and their numbers."""
+        """All rows in order of arrival, and their numbers."""
         codes, numbers = self._numbers.all()
         return list(self._rows.rows(codes)), numbers
 
     def numbers(self, columns: Sequence[pa.Array], length: int) -> Ints:
-        """The numbers of rows that are there, which would go."""
+        """The numbers of present rows that would be removed."""
         return self._numbers.numbers(self._rows.find(columns, length))
 
     def counts(self, columns: Sequence[pa.Array], length: int) -> Ints:
-        """How often each of these rows is there."""
+        """The multiplicity of each of these rows."""
         return self._rows.count_of(self._rows.find(columns, length))
 
     def with_keys(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
-        """The rows that have one of these keys, each once."""
+        """The distinct rows with one of these keys."""
         codes = self._keys.find(keys, len(keys[0]))
         codes = np.unique(codes[self._keys.count_of(codes) > 0])
         return list(self._rows.rows(self._of_key[codes]))
@@ -137,15 +137,14 @@ class TableContents:
 
 
 def net_rows(records: Records) -> Records:
-    """The rows that numbered changes leave: those that came and did not go, or went and did not
-    come."""
+    """The net rows of numbered changes: those added but not removed, or removed but not added."""
     assert records.number is not None
     first, weight = counted_codes(records.number, weights_of(records)).nonzero()
     return replace(records.take(first), weight=weight)
 
 
 def _last_of_each(groups: Ints, wanted: Ints) -> Ints:
-    """The places of the last so many of each group."""
+    """The positions of the last `wanted` of each group."""
     order = np.argsort(groups, kind="stable")
     size = np.bincount(groups, minlength=len(wanted))
     place = np.arange(len(groups)) - np.repeat(np.cumsum(size) - size, size)

@@ -1,11 +1,11 @@
-"""The queue of a table's changes in a query with a checkpoint, which has to outlast it.
+"""The queue of a table's changes in a query with a checkpoint, which survives restarts.
 
-What the query has been told of the table stays in the checkpoint: after a restart only what has
-changed meanwhile is told. Changes are kept one by one; from time to time those that were received
-become one, so that all takes about twice the room of the table.
+The changes that the query has received stay in the checkpoint: after a restart it receives only
+what has changed meanwhile. Changes are stored one by one; from time to time the received ones are
+merged, so that they take about twice the space of the table.
 
-The state of the query has rows by the arrival numbers that it was told. A table that is made again
-by another process numbers its rows anew, so the numbers of its later changes are translated.
+The state of the query has rows by the arrival numbers it received. A table that another process
+recreates renumbers its rows, so the numbers of its later changes are translated.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _FEW_ROWS, _MANY_ENTRIES = 10_000, 4_000
 class TableInlet(SpooledInlet):
     def __init__(self, stream: Stream, inbox: Inbox, files: Files) -> None:
         super().__init__(stream, inbox, CAPACITY, Spool(files, stream.name))
-        self.known: Records | None = None  # what the query was told before a restart, all in all
+        self.known: Records | None = None  # the net rows that the query received before a restart
         self._files = files
         self._folder = f"{_FOLDER}/{file_name(stream.name)}"
-        self._folded = 0  # rows of changes that have become one
-        self._rows = 0  # rows that they left
-        # The numbers of rows that the table has from before a restart, and those that the query
-        # was told; rows that came later have numbers above all of these.
-        self._same, self._told = np.full((2, 1), INFINITY, np.int64)  # the last entry: no row's
+        self._folded = 0  # rows of changes that were merged
+        self._rows = 0  # rows that remained
+        # The table's numbers of rows from before a restart, and the numbers that the query
+        # received; later rows have numbers above all of these.
+        self._same, self._told = np.full((2, 1), INFINITY, np.int64)  # the last entry is a sentinel
         self._above = 0
 
     def recover(self, received: int) -> int:
@@ -51,8 +51,8 @@ class TableInlet(SpooledInlet):
         return super().recover(received)
 
     def caught_up(self, known: Records, present: Records) -> Records:
-        """What makes the rows that are known those that the table has. Equal rows are the same, in
-        the order in which they came."""
+        """The changes that turn the known rows into those of the table. Equal rows are matched in
+        order of arrival."""
         assert known.number is not None
         assert present.number is not None
         self._above = int(known.number.max(initial=-1)) + 1
@@ -68,7 +68,7 @@ class TableInlet(SpooledInlet):
         return joined([replace(gone, weight=-weights_of(gone)), self.as_told(come)])
 
     def as_told(self, records: Records) -> Records:
-        """Changes of the table, with the numbers that the query knows."""
+        """Changes of the table, with the query's row numbers."""
         number = records.number
         assert number is not None
         place = np.searchsorted(self._same, number)
@@ -76,7 +76,7 @@ class TableInlet(SpooledInlet):
         return replace(records, number=np.where(same, self._told[place], number + self._above))
 
     def _base(self) -> list[Records]:
-        """What changes that became one have left."""
+        """The rows that remain of merged changes."""
         names = self._files.names(self._folder)
         if not names:
             return []
@@ -85,7 +85,7 @@ class TableInlet(SpooledInlet):
         return [records]
 
     def forget(self, received: int) -> None:
-        """What was received becomes one change where it has grown beyond the table."""
+        """Merge received changes once they are larger than the table."""
         entries, rows = self._spool.size
         few = rows < max(_FEW_ROWS, self._rows) and entries < _MANY_ENTRIES
         if few or entries < 2:
@@ -108,7 +108,7 @@ class TableInlet(SpooledInlet):
 
 
 def _as_one(records: Records) -> Records:
-    """Changes as one, at the time of the last of them."""
+    """The changes merged into one, at the time of the last."""
     net = net_rows(records)
     latest = int(records.start.max(initial=ALWAYS))
     start = np.full(len(net), latest, np.int64)
@@ -116,8 +116,8 @@ def _as_one(records: Records) -> Records:
 
 
 def _places(known: Records, present: Records) -> tuple[Ints, Ints]:
-    """A number for each row: the same for the first of equal rows of either side, for the second,
-    and so on."""
+    """A number per row: the first of equal rows has the same number on both sides, so has the
+    second, and so on."""
     columns = [pa.concat_arrays(pair) for pair in zip(known.columns, present.columns, strict=True)]
     length = len(known) + len(present)
     codes = KeySpace([column.type for column in columns]).encode(columns, length)

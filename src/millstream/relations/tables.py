@@ -1,7 +1,7 @@
-"""Tables that a session has: their rows, how they changed, and the queries that follow them.
+"""The tables of a session: their rows, their changes, and the queries that follow them.
 
 A change takes effect at the time that it names, or at the frontier of the streams when a query
-reads it. To a query that begins later, changes without a time have always been.
+reads it. For a query that starts later, changes without a time have always been in effect.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from millstream.runtime.inbox import Inlet
 from millstream.runtime.inputs import Input, InputPlace
 from millstream.runtime.table_input import TableInput
 
-_MANY = 1_000_000  # rows of changes that are kept in any case
-_SMALL = 100_000  # rows of a table of which every task of Spark may have all
+_MANY = 1_000_000  # rows of changes that are always kept
+_SMALL = 100_000  # rows of a table that every Spark task may hold
 
 
 class HeldTable:
-    """A table in memory. `domain` is that of the times that its changes have named.
+    """A table in memory. `domain` is the time domain of its timed changes.
 
-    Each row has an arrival number, which counts the rows that have come to the table; the change
-    that takes the row away has the same one. UPDATE takes a row away and brings another, which has
-    a new number. A row that a change leaves as it is keeps its own."""
+    Each row has an arrival number, which counts the rows added to the table; the change that
+    removes the row has the same number. UPDATE removes a row and adds another one with a new
+    number. A row that a change leaves unchanged keeps its number."""
 
     trouble: TableTrouble | None = None  # why it cannot be read at present
 
@@ -47,26 +47,26 @@ class HeldTable:
         self.table = table
         self.domain = table.domain
         self._contents = TableContents(table)
-        self._history: list[Records] | None = None  # once a change has named its time
+        self._history: list[Records] | None = None  # from the first timed change on
         self._told = 0  # rows of its history
         self._latest = ALWAYS  # when the last change took effect
-        self._floor = ALWAYS  # when a row was last taken away
+        self._floor = ALWAYS  # when a row was last removed
         self._inputs: dict[Inlet, TableInput] = {}
-        self._readers: list[Inlet] = []  # of those that read
+        self._readers: list[Inlet] = []  # of running queries
         self._lock = threading.RLock()
-        self.gate = threading.Lock()  # who has it alone says what is final, or what changes then
+        self.gate = threading.Lock()  # held to decide what is final, or what changes
 
     def __len__(self) -> int:
         return len(self._contents)
 
     @property
     def is_fixed(self) -> bool:
-        """Whether all its rows and their times are known at once."""
+        """Whether all its rows and their times are known from the start."""
         return self.table.changes in (ChangeMode.NONE, ChangeMode.OWN)
 
     @property
     def has_times(self) -> bool:
-        """Whether a change has named its time, or rows bring their own."""
+        """Whether it has timed changes, or rows have their own times."""
         return self._history is not None or bool(self.table.time)
 
     @property
@@ -75,47 +75,47 @@ class HeldTable:
 
     @property
     def latest(self) -> int:
-        """When the last change that named its time takes effect."""
+        """When the last timed change takes effect."""
         return self._latest
 
     @property
     def lock(self) -> threading.RLock:
-        """Who has it sees the table as it is, and changes it alone."""
+        """Gives a consistent view of the table and exclusive write access."""
         return self._lock
 
     def rows(self) -> pa.Table:
-        """What the table has, all changes applied."""
+        """The rows of the table with all changes applied."""
         with self._lock:
             return self._contents.table()
 
     def refresh(self) -> None:
-        """Have what the table has by now, where that is not known anyhow."""
+        """Read the table again, if it is external."""
 
     def with_keys(self, keys: Sequence[pa.Array]) -> Records:
-        """Its rows that have one of these keys."""
+        """The rows with one of these keys."""
         with self._lock:
             columns = self._contents.with_keys(keys)
             return Records(columns, *self._valid(columns, len(columns[0])))
 
     def counts(self, records: Records) -> Ints:
-        """How often the table has each of these rows."""
+        """The multiplicity of each of these rows in the table."""
         with self._lock:
             return self._contents.counts(records.columns, len(records))
 
     def numbers(self, records: Records) -> Ints:
-        """The arrival numbers of rows that the table has."""
+        """The arrival numbers of rows of the table."""
         with self._lock:
             return self._contents.numbers(records.columns, len(records))
 
     def present(self) -> Records:
-        """The rows of the table in the order in which they came, with their numbers."""
+        """The rows of the table in order of arrival, with their numbers."""
         with self._lock:
             columns, numbers = self._contents.rows()
             weight = np.ones(len(numbers), np.int64)
             return Records(columns, *self._valid(columns, len(numbers)), weight, numbers)
 
     def _valid(self, columns: Sequence[pa.Array], length: int) -> tuple[Ints, Ints]:
-        """When rows are valid: where they do not say it, always."""
+        """When rows are valid; always, unless they have their own times."""
         if not self.table.time:
             return _always(length)
         return intervals(self.table, columns, length, {})
@@ -123,9 +123,9 @@ class HeldTable:
     # --- changes ---------------------------------------------------------------------------------
 
     def change(self, records: Records, weight: Ints, at: object = None) -> None:
-        """Rows come (above 0) and go (below 0) at one moment, `at` some instant or as soon as it is
-        read; rows that say when they come, come then. It does not wait for room in the queues of
-        queries, since those may wait for who holds the lock."""
+        """Add (above 0) and remove (below 0) rows at one moment: `at` an instant, or as soon as the
+        change is read; rows with their own times take effect at those. Does not wait for room in
+        the queues of queries, since these may wait for the holder of the lock."""
         with self._lock, self.gate:
             change = self._contents.difference(records.columns, weight)
             if not len(change.index):
@@ -146,18 +146,18 @@ class HeldTable:
                 inlet.offer(Checked(told), wait=False)
 
     def await_room(self) -> None:
-        """Wait until the queries that read have room for a change. Who holds no lock does that
-        before he changes something."""
+        """Wait until the reading queries have room for a change. Callers without the lock do this
+        before a change."""
         for inlet in self._readers:
             inlet.await_room()
 
     def become(self, records: Records) -> None:
-        """Have these rows and no others."""
+        """Replace all rows by these."""
         with self._lock:
             self.exchange(self.present(), records)
 
     def exchange(self, gone: Records, come: Records, at: object = None) -> None:
-        """Some rows for others, at one moment; those that are among both stay."""
+        """Replace some rows by others at one moment; rows in both stay."""
         both = joined([replace(r, weight=None, number=None) for r in (gone, come)])
         weight = np.concatenate([-weights_of(gone), weights_of(come)])
         self.change(both, weight, at)
@@ -170,8 +170,8 @@ class HeldTable:
             )
 
     def _starts(self, records: Records, weight: Ints, at: object) -> tuple[Ints, bool]:
-        """When the changes take effect, and whether that was named. What takes rows away comes
-        after all that brought some."""
+        """When the changes take effect, and whether they are timed. A removal comes after all
+        additions."""
         takes = bool((weight < 0).any())
         least = self._latest if takes else self._floor
         if at is not None:
@@ -184,7 +184,7 @@ class HeldTable:
         return start, at is not None or len(self.table.time) == 1
 
     def _keep_until_replaced(self, records: Records, weight: Ints, start: Ints) -> None:
-        """Rows that go stay until the one comes that has their key."""
+        """Removed rows stay until the row that replaces their key starts."""
         if not self.table.key or not (weight < 0).any():
             return
         names = [field.name for field in self.table.columns]
@@ -196,7 +196,7 @@ class HeldTable:
         start[weight < 0] = replaced[codes[weight < 0]]
 
     def _instant(self, at: object, least: int) -> int:
-        """The instant that a change names: none is final yet, nor before what came last."""
+        """The instant of a timed change: not final yet, and not before the last one."""
         if self.is_fixed:
             raise DataError(
                 f'table "{self.table.name}" is {self.table.changes.value}: it does not change at '
@@ -210,12 +210,12 @@ class HeldTable:
             raise DataError(
                 f'table "{self.table.name}" cannot change at {at}: it is final up to '
                 f"{shown(passed, domain)}",
-                help="give a later time, or none: then it changes as soon as it is read",
+                help="give a later time, or none: then the change takes effect when it is read",
             )
         return instant
 
     def _domain_of(self, at: object) -> TimeDomain:
-        """That of the times that changes named, else that of the queries that read."""
+        """The domain of timed changes, else that of the reading queries."""
         if self.domain != ANY_TIME or at is None:
             return self.domain
         domains = [self._inputs[inlet].stream.domain for inlet in self._readers]
@@ -223,7 +223,7 @@ class HeldTable:
             raise DataError(
                 f'table "{self.table.name}" is read in {domains[0].describe()} and in others: no '
                 "instant is one of all",
-                help="leave the time out: then it changes as soon as it is read",
+                help="leave the time out: then the change takes effect when it is read",
             )
         is_number = isinstance(at, int) and not isinstance(at, bool)
         return (domains or [TimeDomain(pa.int64(), None) if is_number else TIMESTAMP_TIME])[0]
@@ -242,8 +242,8 @@ class HeldTable:
             self._floor = self._latest
 
     def _forget(self) -> None:
-        """What is final for all queries that read becomes one version that has always been, once
-        there is more to tell of changes than of rows."""
+        """Merge the changes that are final for all reading queries into one initial version, once
+        the changes outnumber the rows."""
         if not self._readers or self._told < max(_MANY, 2 * len(self)):
             return
         assert self._history is not None
@@ -256,14 +256,14 @@ class HeldTable:
         self._told = len(old) + len(all) - first
 
     def _timeless(self, without: Records) -> Records:
-        """What the table had before the first change that named its time."""
+        """The rows before the first timed change."""
         net = net_rows(joined([self.present(), _taken(without)]))
         start, end = _always(len(net))
         return replace(net, start=start, end=end)
 
     def records(self) -> Records:
-        """All its versions, as changes in order of time; rows with their own interval as they
-        are."""
+        """All its versions, as changes in order of time; rows with their own interval are
+        unchanged."""
         self.refresh()
         return self._versions()
 
@@ -272,7 +272,7 @@ class HeldTable:
             if self._history is not None:
                 return joined(self._history).in_order()
             present = self.present().in_order()
-            if self.table.changes is ChangeMode.OWN:  # by time, as rows of streams are
+            if self.table.changes is ChangeMode.OWN:  # by time, like rows of streams
                 return replace(present, number=np.arange(len(present)))
             return present
 
@@ -292,8 +292,8 @@ class HeldTable:
         return self._inputs[inlet]
 
     def attach(self, inlet: Inlet, received: int) -> int:
-        """First come all versions; after a restart, what makes those that are known the present
-        one."""
+        """Sends all versions; after a restart, the changes from the known rows to the current
+        ones."""
         inlet.recover(received)
         with self._lock:
             if isinstance(inlet, TableInlet) and inlet.known is not None:
@@ -306,8 +306,8 @@ class HeldTable:
         return 0
 
     def _news(self, inlet: TableInlet, known: Records) -> Records:
-        """What makes rows that a query was told before a restart the present ones: not before the
-        last change of which it was told, which may lie ahead."""
+        """The changes from the rows that a query received before a restart to the current ones; not
+        before the last change it received, which may be in the future."""
         news = inlet.caught_up(known, self.present())
         if self.is_fixed and len(news):
             raise QueryError(
@@ -336,5 +336,5 @@ def _for_ever(length: int) -> Ints:
 
 
 def _taken(records: Records) -> Records:
-    """The same rows, going."""
+    """The same rows as removals."""
     return replace(records, weight=-weights_of(records))

@@ -1,10 +1,9 @@
-"""The files of a view that outlasts its process: Parquet files, which others may read too.
+"""The files of a persistent view: Parquet files that other programs may read too.
 
 `changes-N` are the changes of batch N, written before the batch counts as delivered. From time to
-time `rows-N` takes the place of all changes up to N: the rows that held after that batch; and
-`history-N-T` has those that had ended by then, before the instant T, and that no file before has.
-A file is whole or not there; what stands beside the newest `rows-N` and is older, or is a history
-beyond it, was left by a crash.
+time `rows-N` replaces all changes up to N: the current rows after that batch; and `history-N-T` has
+the rows that had ended by then, before the instant T, and are in no earlier file. Files are written
+atomically; a file older than the newest `rows-N`, or a history beyond it, was left by a crash.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ FORMAT = 1  # of the files of a view
 
 @dataclass(frozen=True)
 class Settled:
-    """What holds and what has ended after a batch, and what is noted of that."""
+    """The current rows and the history after a batch, with notes."""
 
     rows: pa.Table
     ended: list[HistoryPiece]
@@ -38,22 +37,22 @@ class Settled:
 
 
 class ViewFiles:
-    """One thread writes; those who read files that go meanwhile are not its business."""
+    """Written by one thread; readers must handle files that disappear."""
 
     def __init__(self, folder: str | Path) -> None:
         self._files = LocalFiles(folder, shared=True)
-        self.logged = 0  # rows of changes that no `rows-N` has
+        self.logged = 0  # rows of changes that are in no `rows-N`
 
     def log(self, changes: pa.Table, batch: int, frontier: int) -> None:
-        """It is there to stay when this returns."""
+        """The changes are durable when this returns."""
         self._write(_name("changes", batch), changes, {"frontier": frontier})
         self.logged += changes.num_rows
 
     def settle(
         self, rows: pa.Table, ended: pa.Table, batch: int, until: int, notes: dict[str, int]
     ) -> HistoryPiece | None:
-        """Have what holds, and what has ended before `until`, in place of the changes; gives the
-        piece of history that is in a file now."""
+        """Write the current rows, and those that ended before `until`, in place of the changes;
+        returns the stored piece of history."""
         piece = None
         if ended.num_rows:
             name = _name("history", batch, until)
@@ -67,8 +66,8 @@ class ViewFiles:
         return piece
 
     def drop(self, pieces: Iterable[HistoryPiece]) -> None:
-        """Of a history, what nobody may ask for any more; its first pieces, so that the files say
-        which by the instant in their names."""
+        """Remove expired history: its first pieces, so that the instants in the file names identify
+        them."""
         until = max((piece.until for piece in pieces), default=None)
         if until is not None:
             for kind, _, end, name in self._names():
@@ -76,7 +75,7 @@ class ViewFiles:
                     self._files.remove(name)
 
     def load(self) -> Settled | None:
-        """What was settled last, if anything was; removes what a crash has left."""
+        """The last settled state, if any; removes files left by a crash."""
         if not self._files.root.exists():
             return None
         self._files.tidy()
@@ -116,7 +115,7 @@ class ViewFiles:
 
     def _notes(self, table: pa.Table) -> dict[str, int]:
         notes: dict[str, int] = json.loads(table.schema.metadata[_NOTES])
-        format = notes.pop("format", 1)  # the first files do not say it
+        format = notes.pop("format", 1)  # the first files lack it
         if format != FORMAT:
             raise CheckpointError(
                 f'the files of the view in "{self._files.root}" have format {format}, this version '
