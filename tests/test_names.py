@@ -1,4 +1,4 @@
-"""Names mean one thing: a public class name is defined once in the package."""
+"""Names mean one thing: a public class name is defined once in the package. Tests share helpers."""
 
 from __future__ import annotations
 
@@ -41,3 +41,15 @@ def _class(module: str, name: str) -> type:
 def test_a_public_class_name_is_defined_once() -> None:
     twice = {name: modules for name, modules in public_classes().items() if len(modules) > 1}
     assert {name: m for name, m in twice.items() if not is_one_operator(name, m)} == {}
+
+
+def test_no_test_module_imports_another() -> None:
+    """What tests share is in modules without tests."""
+    folder = Path(__file__).parent
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            else:
+                names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            assert not any(name.startswith("test_") for name in names), path.relative_to(folder)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 import millstream as ms
-from local.live import SOON
+from runtime.live import SOON
 
 ROWS = [{"t": 1, "name": "ann"}, {"t": 2, "name": "bob"}]
 FAILING = "SELECT name + 1 AS x FROM s"

@@ -8,12 +8,12 @@ over and runs the rest; each batch of answers counts once, by its number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import pytest
 
 import millstream as ms
+from checkpoint.crash_recording import Recorder, left_by_crash
 from fragments.fragment_agreement import MemoryFiles
 from millstream.checkpoint.files import CheckpointError
 from millstream.fragments.cutting import fragments_of
@@ -39,45 +39,6 @@ QUERIES = [
 ]
 ROWS = 24
 BATCH = 5  # rows of each stream
-
-
-@dataclass
-class Recorder(MemoryFiles):
-    """Files that remember every write."""
-
-    content: dict[str, bytes] = field(default_factory=dict)
-    writes: list[tuple[str, str, bytes]] = field(default_factory=list)
-
-    def write(self, name: str, parts: Sequence[bytes]) -> None:
-        super().write(name, parts)
-        self.writes.append(("write", name, self.content[name]))
-
-    def publish(self, name: str, data: bytes) -> None:
-        super().publish(name, data)
-        if not (self.writes and self.writes[-1][1] == name):
-            self.writes.append(("whole", name, data))
-
-    def replace(self, name: str, data: bytes) -> None:
-        super().replace(name, data)
-        self.writes.append(("whole", name, data))
-
-    def remove(self, name: str) -> None:
-        super().remove(name)
-        self.writes.append(("remove", name, b""))
-
-
-def left_by_crash(writes: Sequence[tuple[str, str, bytes]], torn: bool) -> MemoryFiles:
-    """What is there after these writes; the last one may have got half way."""
-    files = MemoryFiles()
-    for number, (kind, name, data) in enumerate(writes):
-        last = number == len(writes) - 1
-        if kind == "remove":
-            files.content.pop(name, None)
-        elif not (last and torn):
-            files.content[name] = data
-        elif kind == "write":
-            files.content[name] = data[: len(data) // 2]
-    return files
 
 
 class Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkpoint.test_crashes import Recorder, left_by_crash
+from checkpoint.crash_recording import Recorder, left_by_crash
 from fragments.fragment_agreement import MemoryFiles
 from millstream.checkpoint import journal
 from millstream.checkpoint.files import CheckpointError

@@ -17,21 +17,11 @@ import pytest
 
 import millstream as ms
 from checkpoint import killed_query
+from checkpoint.killed_runs import elements, last_manifest
 from effort import kills
-from millstream.model.elements import Element, normal_form
 from millstream.model.errors import QueryError
 
 KILLS = kills(5)
-
-
-def elements(rows: list[dict[str, int]]) -> list[Element]:
-    return normal_form(
-        Element((row["k"], row["n"], row["s"]), row["valid_from"], row["valid_to"]) for row in rows
-    )
-
-
-def last_manifest(folder: Path) -> str:
-    return max((path.name for path in folder.glob("checkpoint/manifests/*")), default="")
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ from hypothesis import strategies as st
 import millstream as ms
 from conftest import Comparison
 from effort import examples
-from local.random_plans import case_of
-from local.schedule_agreement import Trial, expected_of
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.edges import Fragment, Outputs
 from millstream.fragments.plan_data import EDGE_KINDS, fragments_data, fragments_of_data
@@ -47,6 +45,8 @@ from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
 from oracle.random_streams import Tape
+from runtime.random_plans import case_of
+from runtime.schedule_agreement import Trial, expected_of
 
 drawn = settings(max_examples=examples(150))
 

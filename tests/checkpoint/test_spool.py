@@ -25,10 +25,10 @@ import millstream as ms
 from checkpoint import killed_source
 from effort import kills
 from fragments.fragment_agreement import MemoryFiles
-from local.live import SOON, Seen
 from millstream.checkpoint.files import CheckpointError
 from millstream.checkpoint.spool import Spool
 from millstream.model.records import BadRow, Checked, Records
+from runtime.live import SOON, Seen
 
 KILLS = kills(2)
 AT_MOST = 120  # seconds for a program to do something

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import millstream as ms
-from local.live import SOON, Seen
+from runtime.live import SOON, Seen
 
 BID = "t BIGINT, item STRING, price DOUBLE"
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from local.live import SOON, Seen
+from runtime.live import SOON, Seen
 
 
 @contextmanager

@@ -15,16 +15,6 @@ from unittest import mock
 
 import numpy as np
 
-from local.schedule_agreement import (
-    Expected,
-    Feed,
-    Inputs,
-    Outcome,
-    Trial,
-    check_changes,
-    has_signed,
-)
-from local.schedules import Arrival, Restart, schedule
 from millstream.fragments import keeping
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.keeping import Keeper, Order
@@ -43,6 +33,16 @@ from millstream.model.records import Records
 from millstream.physical.batch import NEVER
 from millstream.physical.operator import PhysicalPlan, plain_rows
 from oracle.random_streams import Tape
+from runtime.schedule_agreement import (
+    Expected,
+    Feed,
+    Inputs,
+    Outcome,
+    Trial,
+    check_changes,
+    has_signed,
+)
+from runtime.schedules import Arrival, Restart, schedule
 
 
 def carried(messages: Iterable[Message]) -> list[Message]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fragments.test_remote_input import TEXT, Handing, session_of, table
+from fragments.handed_batches import TEXT, Handing, session_of, table
 from millstream.fragments.remote_input import RemoteInput
 from millstream.runtime import worker
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from effort import examples
 from fragments.fragment_agreement import check
-from local.random_plans import case_of
-from local.schedule_agreement import Expected, Trial, expected_of
 from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
 from oracle.random_streams import Tape
+from runtime.random_plans import case_of
+from runtime.schedule_agreement import Expected, Trial, expected_of
 
 SETTINGS = settings(max_examples=examples(60))
 

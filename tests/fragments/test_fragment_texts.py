@@ -11,11 +11,11 @@ import pytest
 
 from effort import examples
 from fragments.fragment_agreement import check
-from local.schedule_agreement import Trial, expected_of
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS
+from oracle.query_texts import TEXTS
 from oracle.random_streams import Tape
-from oracle.test_query_texts import TEXTS
+from runtime.schedule_agreement import Trial, expected_of
 
 TRIALS = examples(1)
 

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from local.random_plans import case_of
-from local.schedule_agreement import Expected
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
 from millstream.optimizer.alternatives import ALTERNATIVES, alternatives
 from optimizer.rule_cases import ALTERNATIVE_CASES, Case, check_same, plan_of, read_cases
 from oracle.random_streams import Tape
+from runtime.random_plans import case_of
+from runtime.schedule_agreement import Expected
 
 BY_NAME = {rule.__name__: rule for rule in ALTERNATIVES}
 CASES = [case for file in sorted(ALTERNATIVE_CASES.glob("*.plan")) for case in read_cases(file)]

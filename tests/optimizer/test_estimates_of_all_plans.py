@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from local.random_plans import case_of
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.optimizer.cost import Estimates, estimate
 from millstream.optimizer.cost.text import costs_json, costs_text
@@ -17,8 +16,9 @@ from millstream.optimizer.statistics import ColumnStatistics, Statistics, Stream
 from millstream.physical.operators.source import Source
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS
+from oracle.query_texts import TEXTS
 from oracle.random_streams import Tape
-from oracle.test_query_texts import TEXTS
+from runtime.random_plans import case_of
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.join import Join
 from millstream.physical.operators.multi_join import MultiJoin
 from physical.feeding import random_elements, run
-from physical.test_multi_join import JOINS, NAMES, VALUES, failing, logical_join
+from physical.multi_join_cases import JOINS, NAMES, VALUES, failing, logical_join
 
 
 def statistics(rates: dict[str, float], distinct: float = 100.0) -> Statistics:

@@ -21,7 +21,7 @@ from millstream.optimizer.join_orders.trees import Tree
 from millstream.papers.join_trees import PerElement, all_trees
 from millstream.physical.operator import Pattern
 from physical.feeding import random_elements
-from physical.test_multi_join import (
+from physical.multi_join_cases import (
     JOINS,
     NAMES,
     VALUES,

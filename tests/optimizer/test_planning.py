@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from effort import examples
-from local.random_plans import case_of
-from local.schedule_agreement import Expected, Trial
 from millstream.logical.plan import Join, Map, Plan, Source
 from millstream.optimizer.choice import Choices, choose
 from millstream.optimizer.cost import Constants
@@ -21,6 +19,8 @@ from millstream.optimizer.statistics import ColumnStatistics, Statistics, Stream
 from millstream.physical.joins.areas.forms import AreaChoice
 from millstream.physical.operator import PhysicalPlan
 from oracle.random_streams import Tape
+from runtime.random_plans import case_of
+from runtime.schedule_agreement import Expected, Trial
 
 CHAIN = """SELECT a.v AS x, d.v AS y FROM A WINDOW(RANGE 40) a
 JOIN B WINDOW(RANGE 40) b ON a.k = b.k

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from local.random_plans import case_of
-from local.schedule_agreement import Expected, expected_of
 from millstream.logical.plan import Join
 from millstream.logical.reference import Reference
 from millstream.logical.text import plan_text
@@ -20,6 +18,8 @@ from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
 from oracle.random_streams import Tape
+from runtime.random_plans import case_of
+from runtime.schedule_agreement import Expected, expected_of
 
 drawn = settings(max_examples=examples(200))
 

@@ -6,63 +6,32 @@ Plans are compared whole with `plans/`; the comment in each says which sentence 
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-import millstream as ms
 from millstream.api.query import Query
-from millstream.logical.plan import Plan
 from millstream.logical.text import plan_text
 from millstream.sql.plan_text import parse_plan
+from papers.nexmark_plans import (
+    DEFINITIONS,
+    DERIVED,
+    HERE,
+    STATEMENTS,
+    Row,
+    plan_of,
+    rows,
+    session_over,
+)
 
-HERE = Path(__file__).parent
-Row = tuple[object, ...]
-
-
-def _statements(text: str) -> dict[str, str]:
-    """The statements of the script by the names that their markers give them."""
-    _, *parts = re.split(r"^-- @(\w+).*\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[::2], parts[1::2], strict=True))
-
-
-STATEMENTS = _statements((HERE / "nexmark.sql").read_text(encoding="utf-8"))
-DEFINITIONS = {name: text for name, text in STATEMENTS.items() if text.startswith("CREATE")}
-DERIVED = [name for name, text in DEFINITIONS.items() if " AS\n" in text]
 QUERIES = [name for name in STATEMENTS if name not in DEFINITIONS]
-PORTS = {
-    name: match[1]
-    for name, text in DEFINITIONS.items()
-    if (match := re.search(r"establishConnection\('(\w+)'", text))
-}
-
-
-def session_over(data: Mapping[str, Sequence[Row]] | None = None) -> ms.Session:
-    """A session that has run the definitions; its streams are read from `data`, by port."""
-    session = ms.Session()
-    session.function("DolToEuro", lambda dollars: pc.multiply(dollars, 0.5), returns="REAL")
-    by_port = {PORTS[name]: rows for name, rows in (data or {}).items()}
-    session.source("establishConnection", lambda port, converter: by_port.get(port, []))
-    session.sql("".join(DEFINITIONS.values()))
-    return session
 
 
 def query(name: str, data: Mapping[str, Sequence[Row]] | None = None) -> Query:
     answer = session_over(data).sql(STATEMENTS[name])
     assert isinstance(answer, Query)
     return answer
-
-
-def plan_of(name: str) -> Plan:
-    session = session_over()
-    statement = f"SELECT * FROM {name}" if name in DERIVED else STATEMENTS[name]
-    plan = session.sql(statement).plan
-    assert isinstance(plan, Plan)
-    return plan
 
 
 # --- plans ----------------------------------------------------------------------------------------
@@ -106,10 +75,6 @@ FOREVER = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
 
 def at(hours: int, minutes: int = 0, days: int = 0) -> datetime.datetime:
     return DAY + datetime.timedelta(days=days, hours=hours, minutes=minutes)
-
-
-def rows(table: pa.Table) -> list[Row]:
-    return [tuple(row.values()) for row in table.to_pylist()]
 
 
 def test_currency_conversion() -> None:

@@ -10,7 +10,6 @@ import pytest
 from expression_agreement import assert_agree, evaluated, machine_code_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_expression_samples import INF, call, schema_of
 
 from millstream.logical.expressions import Cast, Expression, Literal
 from millstream.model.types import (
@@ -32,6 +31,8 @@ from millstream.physical.expressions import Together, compile_expression
 from millstream.physical.expressions.loops import LANES, Gives
 from millstream.physical.expressions.nodes import Direct
 from millstream.physical.expressions.programs import A_BATCH, Program, Selection, _loop
+from physical.expression_samples import INF, call, schema_of
+from physical.formula_programs import long, of
 
 SCHEMA = schema_of(
     *(BOOLEAN, INT, INT, BIGINT, BIGINT, REAL, DOUBLE, DOUBLE, DATE, TIMESTAMP, INTERVAL),
@@ -80,16 +81,6 @@ def formulas(draw: st.DrawFn, depth: int = 3) -> Expression:
 @settings(max_examples=400)
 def test_random_formulas(expression: Expression, rows: list[tuple[Any, ...]]) -> None:
     assert_agree(expression, SCHEMA, rows)
-
-
-def of(name: str, *arguments: Expression) -> Expression:
-    expression = call(name, *arguments)
-    assert expression is not None
-    return expression
-
-
-def long(value: int) -> Literal:
-    return Literal(value, BIGINT)
 
 
 def program(expression: Expression, *values: list[Any]) -> list[Any] | None:

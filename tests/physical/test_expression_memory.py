@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_expression_formulas import long, of
-from test_expression_samples import schema_of
 
 from millstream.logical.evaluate import evaluator
 from millstream.logical.expressions import Expression, Literal
@@ -27,6 +25,8 @@ from millstream.physical.batch import Batch
 from millstream.physical.expressions import Selection, compile_expression
 from millstream.physical.expressions.nodes import Direct
 from millstream.physical.expressions.programs import Program
+from physical.expression_samples import schema_of
+from physical.formula_programs import long, of
 
 SCHEMA = schema_of(BOOLEAN, INT, BIGINT)
 FLAG, SMALL, LARGE = (field.column for field in SCHEMA)

@@ -11,7 +11,6 @@ import pytest
 from expression_agreement import assert_agree
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_expression_samples import GROWING, SAMPLES, VARYING, call, schema_of
 
 from effort import examples
 from millstream.logical.evaluate import UserFunction
@@ -36,6 +35,7 @@ from millstream.model.types import (
     decimal_type,
 )
 from millstream.model.values import canonical, round_real
+from physical.expression_samples import GROWING, SAMPLES, VARYING, call, schema_of
 
 MONEY = decimal_type(9, 2)
 LONG = decimal_type(25, 7)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from expression_agreement import assert_agree, evaluated
-from test_expression_samples import INF, SAMPLES, call, schema_of
 
 from millstream.logical.evaluate import UserFunction
 from millstream.logical.expressions import Call, Cast, Expression, Literal
@@ -37,6 +36,7 @@ from millstream.model.types import (
 )
 from millstream.model.values import NAN, to_plain
 from millstream.physical.expressions import compile_expression
+from physical.expression_samples import INF, SAMPLES, call, schema_of
 
 SCHEMA = schema_of(BOOLEAN, INT, INT, DOUBLE, STRING)
 B, N, M, D, S = (field.column for field in SCHEMA)

@@ -36,7 +36,7 @@ from millstream.physical.operators.split import Split
 from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.top_n import TopN
 from millstream.physical.operators.union import Union
-from papers.test_nexmark import plan_of
+from papers.nexmark_plans import plan_of
 from physical.feeding import given
 
 MONOTONIC, WEAKEST, WEAK, STRICT = Pattern

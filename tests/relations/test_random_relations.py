@@ -17,9 +17,9 @@ from random_relations import RelationCase
 
 from effort import examples
 from fragments.fragment_agreement import check
-from local.schedule_agreement import Expected, Trial
 from millstream.model.elements import Element, normal_form
 from oracle.random_streams import Tape
+from runtime.schedule_agreement import Expected, Trial
 
 SETTINGS = settings(max_examples=examples(60))
 tapes = st.binary(min_size=160, max_size=160)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from local.live import Seen
 from millstream.cli.main import run_command
+from runtime.live import Seen
 
 WINDOWED = "SELECT S.t, v FROM S WINDOW(RANGE 10) JOIN R ON S.k = R.k EMIT CHANGES"
 

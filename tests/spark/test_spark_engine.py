@@ -26,7 +26,7 @@ from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS, JudgedStream
 from oracle.judged_streams import session_of as judged_session
 from oracle.query_generator import cases
-from oracle.test_query_texts import TEXTS
+from oracle.query_texts import TEXTS
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from optimizer.test_shedding_queries import answer, query_of, session, write
+from optimizer.shed_queries import answer, query_of, session, write
 
 pytestmark = pytest.mark.xdist_group("spark")
 

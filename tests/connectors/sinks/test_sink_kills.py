@@ -19,7 +19,7 @@ import pytest
 
 import millstream as ms
 from checkpoint import killed_query
-from checkpoint.test_kills import elements, last_manifest
+from checkpoint.killed_runs import elements, last_manifest
 from connectors.sinks import killed_insert
 from effort import kills
 from millstream.fragments.remote import RemoteExecutor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.test_local_cases import at, check
+from runtime.element_cases import at, check
 
 FIRST, LAST = -(2**62), 2**62 - 1
 

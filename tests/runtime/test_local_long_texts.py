@@ -18,8 +18,6 @@ import pytest
 
 import effort
 import millstream as ms
-from local.live import Seen
-from local.schedule_agreement import Trial, expected_of
 from millstream.model import long_texts
 from millstream.physical.batch import Batch, merged, pieces
 from millstream.physical.state.keys import KeySpace
@@ -27,8 +25,10 @@ from millstream.physical.state.pool import StringPool
 from millstream.runtime import inbox, sources
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS
+from oracle.query_texts import TEXTS
 from oracle.random_streams import Tape
-from oracle.test_query_texts import TEXTS
+from runtime.live import Seen
+from runtime.schedule_agreement import Trial, expected_of
 
 FEW_BYTES = 12
 WANTED_ALL = effort.WANTED is not None

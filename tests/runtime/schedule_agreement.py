@@ -15,7 +15,6 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from local.schedules import Arrival, Restart, schedule
 from millstream.logical.expressions import AggregateCall
 from millstream.logical.plan import Join, Lifetime, Plan, Source, expressions
 from millstream.logical.reference import Reference
@@ -38,6 +37,7 @@ from millstream.physical.operator import Context, Pattern, PhysicalPlan, plain_r
 from millstream.runtime.graph import Graph, Receive, Vertex
 from oracle.agreement import Bench, same_rows
 from oracle.random_streams import Tape
+from runtime.schedules import Arrival, Restart, schedule
 
 Inputs = Mapping[str, Sequence[Element]]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import millstream as ms
-from local.live import SOON
+from runtime.live import SOON
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from local.live import SOON
+from runtime.live import SOON
 
 SCHEMA = {"t": "BIGINT", "k": "BIGINT", "v": "BIGINT", "id": "BIGINT"}
 DELAYS = {"A": 0, "B": 6, "C": 0}

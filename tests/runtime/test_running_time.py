@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from local.live import BID, SOON, Seen, bid, bid_feed, live_session, values
+from runtime.live import BID, SOON, Seen, bid, bid_feed, live_session, values
 
 NOON = datetime.datetime(2024, 1, 1, 12)
 

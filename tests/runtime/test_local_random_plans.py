@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from local.random_plans import case_of
-from local.schedule_agreement import Expected, Trial
 from oracle.random_streams import Tape
+from runtime.random_plans import case_of
+from runtime.schedule_agreement import Expected, Trial
 
 
 @settings(max_examples=examples(500))

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from local.live import SOON, HandClock, bid, bid_feed, live_session
 from millstream.logical.catalog import Stream
 from millstream.runtime.inputs import Input
 from millstream.runtime.lag import Lag
+from runtime.live import SOON, HandClock, bid, bid_feed, live_session
 
 SECOND = 1_000_000
 

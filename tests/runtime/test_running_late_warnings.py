@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from local.live import SOON, Seen, bid, bid_feed, live_session
+from runtime.live import SOON, Seen, bid, bid_feed, live_session
 
 SQL = "SELECT DISTINCT t FROM Bid WINDOW(RANGE 3)"
 

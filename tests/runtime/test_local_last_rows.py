@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from local.test_local_unusual_queries import SESSIONS, check_under_schedules
-from oracle.test_query_texts import texts
+from oracle.query_texts import texts
+from runtime.schedule_checks import SESSIONS, check_under_schedules
 
 TEXTS = list(texts(Path(__file__).parent / "queries" / "last_rows.sql"))
 

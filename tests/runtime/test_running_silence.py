@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from local.live import SOON, Seen, bid, bid_feed, live_session, values
 from millstream.runtime.inputs import Input
 from millstream.runtime.silence import Silence
+from runtime.live import SOON, Seen, bid, bid_feed, live_session, values
 
 SECOND = 1_000_000
 LAST_SECOND = "SELECT COUNT(*) AS n FROM s WINDOW(RANGE 1 SECOND) EMIT CHANGES"

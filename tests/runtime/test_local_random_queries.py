@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from local.schedule_agreement import Trial, expected_of
 from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
 from oracle.random_streams import Tape
+from runtime.schedule_agreement import Trial, expected_of
 
 
 @settings(max_examples=examples(150))

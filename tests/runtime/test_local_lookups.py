@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from fragments.fragment_agreement import check
-from local.schedule_agreement import Expected, Trial
-from local.test_local_unusual_queries import SESSIONS, check_under_schedules
+from oracle.query_texts import texts
 from oracle.random_streams import Tape
-from oracle.test_query_texts import texts
+from runtime.schedule_agreement import Expected, Trial
+from runtime.schedule_checks import SESSIONS, check_under_schedules
 
 TEXTS = list(texts(Path(__file__).parent / "queries" / "lookups.sql"))
 

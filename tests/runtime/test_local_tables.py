@@ -11,11 +11,11 @@ import pytest
 
 import millstream as ms
 from fragments.fragment_agreement import check
-from local.schedule_agreement import Expected, Trial
-from local.test_local_unusual_queries import EXAMPLES, intervals, rows
 from millstream.api.tables import TableHandle
+from oracle.query_texts import texts
 from oracle.random_streams import Tape
-from oracle.test_query_texts import texts
+from runtime.schedule_agreement import Expected, Trial
+from runtime.schedule_checks import EXAMPLES, intervals, rows
 
 TEXTS = list(texts(Path(__file__).parent / "queries" / "tables.sql"))
 COLUMNS = {"k": "BIGINT", "v": "BIGINT"}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from local.live import BID, SOON, Seen, bid, bid_feed, live_session, values
+from runtime.live import BID, SOON, Seen, bid, bid_feed, live_session, values
 
 COUNT = "SELECT COUNT(*) AS n FROM Bid WINDOW(RANGE 10)"
 

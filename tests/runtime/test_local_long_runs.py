@@ -14,9 +14,6 @@ import pyarrow as pa
 import pytest
 
 from effort import examples
-from local.random_plans import PAIR, source
-from local.schedule_agreement import Feed, Outcome, Running
-from local.schedules import Arrival
 from millstream.logical.expressions import AggregateCall, Call, Expression
 from millstream.logical.plan import (
     Aggregate,
@@ -46,6 +43,9 @@ from millstream.model.elements import Element
 from millstream.model.time import INFINITY
 from millstream.optimizer.choice import Approach, Choices, choose
 from millstream.physical.state.keys import KeySpace
+from runtime.random_plans import PAIR, source
+from runtime.schedule_agreement import Feed, Outcome, Running
+from runtime.schedules import Arrival
 
 ROWS, BATCH = examples(1_000), 25
 BIGINT, BOOLEAN, STRING = types.BIGINT, types.BOOLEAN, types.STRING

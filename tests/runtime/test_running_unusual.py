@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from local.live import SOON, Seen, live_session
 from millstream.model.elements import Element, normal_form
 from millstream.model.time import INFINITY
+from runtime.live import SOON, Seen, live_session
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 

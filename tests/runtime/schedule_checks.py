@@ -1,28 +1,18 @@
-"""Queries that nobody would write have the answer of the definition, in every form of the plan.
-
-The streams have ties, NULLs, negative times, rows that hold for ever, and nothing at all; they end
-at different times. The usual run tries a few schedules of each; MILLSTREAM_EXAMPLES=50 tries so
-many on as many streams.
-"""
+"""Queries over generated rows, checked under random schedules."""
 
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 from random import Random
 
 import pyarrow as pa
-import pytest
 
 import millstream as ms
 from effort import examples
-from local.schedule_agreement import Expected, Trial
 from oracle.random_streams import Tape
-from oracle.test_query_texts import texts
+from runtime.schedule_agreement import Expected, Trial
 
-TEXTS = list(texts(Path(__file__).parent / "queries" / "unusual.sql"))
 EXAMPLES = examples(2)
-
 DERIVED = (
     "CREATE STREAM D1 AS SELECT k, COUNT(*) AS v FROM S WINDOW(RANGE 5) GROUP BY k",
     "CREATE STREAM D2 AS SELECT * FROM ISTREAM(SELECT DISTINCT k, v FROM S WINDOW(RANGE 4))",
@@ -73,11 +63,6 @@ def session_of(seed: int) -> ms.Session:
 
 
 SESSIONS = [session_of(seed) for seed in range(EXAMPLES)]
-
-
-@pytest.mark.parametrize("text", TEXTS, ids=TEXTS)
-def test_unusual_query_under_schedules(text: str) -> None:
-    check_under_schedules(text)
 
 
 def check_under_schedules(text: str) -> None:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
-from local.live import BID, SOON, Script, Seen, bid, bid_feed, live_session, values
 from millstream.runtime.outputs import ErrorRow
+from runtime.live import BID, SOON, Script, Seen, bid, bid_feed, live_session, values
 
 SQL = """CREATE STREAM Bid (t BIGINT, k BIGINT, price BIGINT) SOURCE script() ORDERED BY t;
 SELECT t, price FROM Bid WINDOW(RANGE 5)"""
