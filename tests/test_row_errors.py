@@ -64,7 +64,7 @@ def test_a_started_query_warns_once() -> None:
     assert told == [
         'warning: query "query_1" could not use 3 rows: \'soon\' in column "t" is not BIGINT in '
         'row 1 of stream "s"\n'
-        "help: running.errors has the last of them, and start(errors=…) takes all"
+        "help: running.errors has the last ones, and start(errors=…) receives all"
     ]
 
 

@@ -75,14 +75,16 @@ def test_a_statement_may_allow_it(folder: Path) -> None:
     allowed = query_of(made, f"{JOIN} SHED AT MOST {100 * more:.1f} PERCENT")
     assert shares_kept(allowed) == shares_kept(shed)
     refused = query_of(made, f"{JOIN} SHED AT MOST {100 * less:.1f} PERCENT")
-    with pytest.raises(QueryError, match=f"SHED lets {less:.0%} of a stream go, not {lost:.0%}"):
+    with pytest.raises(
+        QueryError, match=f"SHED allows dropping {less:.0%} of a stream, not {lost:.0%}"
+    ):
         refused.start(trigger="available_now")
     assert refused.explain(costs=True).endswith("it cannot be started")
 
 
 def test_a_statement_knows_better_than_its_session(folder: Path) -> None:
     query = query_of(session(folder, 10_000, shed=True), f"{JOIN} SHED AT MOST 1 PERCENT")
-    with pytest.raises(QueryError, match="SHED lets 1% of a stream go"):
+    with pytest.raises(QueryError, match="SHED allows dropping 1% of a stream"):
         query.start(trigger="available_now")
 
 
@@ -95,14 +97,14 @@ def test_a_bounded_run_drops_nothing(folder: Path) -> None:
 def test_explain_says_what_is_kept(folder: Path) -> None:
     refused = query_of(session(folder, 10_000)).explain(costs=True).splitlines()[-1]
     assert refused.startswith("it needs ")
-    assert refused.endswith(" processors, and there are 1: it cannot be started")
+    assert refused.endswith(" processors, but there are 1: it cannot be started")
     shed = query_of(session(folder, 10_000, shed=True)).explain(costs=True).splitlines()[-1]
     assert ": when started it keeps " in shed
     assert '% of "A", ' in shed
     estimates = query_of(session(folder, 10_000, shed=True, processors=0.5)).estimates()
     assert estimates.share == pytest.approx(0.5, rel=0.1), "with what is dropped"
     fine = query_of(session(folder, 10)).explain(costs=True)
-    assert "processors, and there are" not in fine
+    assert "processors, but there are" not in fine
 
 
 def test_metrics_tell_what_was_dropped(folder: Path) -> None:
@@ -164,7 +166,7 @@ def test_shedding_without_rates_is_warned_of(folder: Path) -> None:
     with pytest.warns(ms.OverloadWarning) as caught:
         answer(query_of(made).named("q"))
     assert str(caught[0].message) == (
-        'warning: query "q" may drop rows and drops none, because no rate of "A" is declared\n'
+        'warning: query "q" may drop rows but drops none, because no rate of "A" is declared\n'
         "help: declare how many rows come per second: WITH (rate = …)"
     )
 

@@ -251,9 +251,9 @@ def test_nothing_is_warned_of(session: ms.Session) -> None:
 # --- answers that never begin ---------------------------------------------------------------------
 
 EMPTY = (
-    "warning: the answer is empty: it begins with the first change that names its time, and no "
+    "warning: the answer is empty: it begins with the first change that has a time, and no "
     "change of {} does\n"
-    "help: leave EMIT out to get the present rows, name the time of changes with EFFECTIVE AT, or "
+    "help: leave EMIT out to get the current rows, give changes a time with EFFECTIVE AT, or "
     "start the query"
 )
 

@@ -102,7 +102,7 @@ def test_a_query_with_a_sink_keeps_no_results() -> None:
     with session.sql("SELECT k FROM Bid").start("noop") as running:
         with pytest.raises(ms.QueryError, match="has a sink and keeps no results"):
             running.results()
-        with pytest.raises(ms.QueryError, match="keeps nothing to answer snapshots from"):
+        with pytest.raises(ms.QueryError, match="keeps no answers for snapshots"):
             running.snapshot(1)
 
 
@@ -226,7 +226,7 @@ def test_timeouts_are_numbers(timeout: Any) -> None:
     session.stream("Bid", [bid(1)], time="t")
     with session.sql(COUNT).start() as running:
         for wait in (running.wait, running.stop, lambda timeout: running.snapshot(1, timeout)):
-            with pytest.raises(ms.QueryError, match="the timeout is a number of seconds or None"):
+            with pytest.raises(ms.QueryError, match="the timeout must be a number of seconds"):
                 wait(timeout)
 
 
@@ -365,7 +365,7 @@ def test_available_now_reads_to_the_end() -> None:
     assert running.wait(SOON)
     assert running.results().num_rows == 50_000
     bid_feed(session, "Live")
-    with pytest.raises(ms.QueryError, match='"Live" is pushed by a program: nothing of it'):
+    with pytest.raises(ms.QueryError, match='"Live" is pushed by a program: it has no available'):
         session.sql("SELECT t FROM Live").start(trigger="available_now")
 
 
@@ -378,8 +378,8 @@ def test_available_now_reads_to_the_end() -> None:
         ({"trigger": "now and then"}, "'now and then' is not a trigger"),
         ({"sink": "consol"}, 'sink "consol" does not exist'),
         ({"sink": 5}, "a sink is a name, ms.sink(…) or a function f(table, batch), not int"),
-        ({"late": 5}, "the output for late rows is a function or a list, not int"),
-        ({"errors": 5}, "the output for errors is a function or a list, not int"),
+        ({"late": 5}, "the output for late rows must be a function or a list, not int"),
+        ({"errors": 5}, "the output for errors must be a function or a list, not int"),
         ({"name": ""}, "a query needs a name"),
     ],
 )

@@ -68,7 +68,7 @@ def test_rows_that_wait_for_long_are_warned_of_once() -> None:
     assert told(played(), BEHIND) == [
         'warning: query "q" falls behind: rows of stream "Bid" wait for about 16 seconds; 5,000 '
         "rows per second arrive (no rate is declared), and 1,000 are taken\n"
-        "help: let rows be dropped with SHED, or run the query on more processors"
+        "help: allow dropping rows with SHED, or run the query on more processors"
     ]
 
 

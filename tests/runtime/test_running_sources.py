@@ -543,7 +543,7 @@ def test_a_connection_that_fails() -> None:
     ):
         running._worker.done.wait(SOON)
     session.source("script", lambda: 5)
-    with pytest.raises(ms.QueryError, match="it gives int, which is no iterable"):
+    with pytest.raises(ms.QueryError, match="it returns int, which is not an iterable"):
         session.sql("SELECT t FROM Bid").start().wait(SOON)
 
 
@@ -632,7 +632,7 @@ def test_time_begins_with_the_earliest_row_though_it_comes_later() -> None:
 @pytest.mark.parametrize("capacity", [0, -1, "x", True])
 def test_a_capacity_that_is_none(capacity: object) -> None:
     session = ms.Session()
-    with pytest.raises(ms.DataError, match="the capacity is a number of rows, at least 1"):
+    with pytest.raises(ms.DataError, match="the capacity must be a number of rows, at least 1"):
         session.feed("A", {"t": "BIGINT"}, time="t", capacity=capacity)  # type: ignore[arg-type]
     session.feed("A", {"t": "BIGINT"}, time="t")  # the name is still free
 

@@ -267,7 +267,7 @@ def test_a_query_sleeps_while_its_only_source_is_idle() -> None:
 def test_idle_needs_a_unit() -> None:
     session, _ = live_session()
     session.feed("s", BID, "t", idle=5)
-    with pytest.raises(ms.QueryError, match='"s" has BIGINT time in raw units: nobody can tell'):
+    with pytest.raises(ms.QueryError, match='"s" has BIGINT time in raw units: it is not known'):
         session.sql("SELECT t FROM s").start()
 
 

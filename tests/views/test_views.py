@@ -151,7 +151,7 @@ def test_a_view_that_fails_stays_and_says_so(auction: Auction) -> None:
     assert view.state == "failed"
     assert view.table().to_pylist() == [{"share": 2.0}]
     asked = auction.session.sql("SELECT share FROM v")
-    with pytest.warns(ms.MillstreamWarning, match='view "v" has failed, and is as it was at 6'):
+    with pytest.warns(ms.MillstreamWarning, match='view "v" has failed, and shows its rows at 6'):
         assert asked.run().to_pylist() == [{"share": 2.0}]
 
 

@@ -1,1 +1,1 @@
-"""What a program sees: sessions, queries, views; statements carried out."""
+"""The Python API: sessions, queries, views, and the execution of statements."""

@@ -1,4 +1,4 @@
-"""What a query takes of processors, and what is dropped where that is too much."""
+"""Admission control: the processors that a query needs, and what it sheds if there are too few."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Admission:
-    """Of a query that may drop the share `shed` of the rows of a stream."""
+    """For a query that may drop the share `shed` of the rows of a stream."""
 
     name: str
     query: PlannedQuery
@@ -27,8 +27,8 @@ class Admission:
 
     @cached_property
     def _demand(self) -> Demand | None:
-        """What it needs of processors when its rows come as fast as declared; None where nobody can
-        tell, because some stream has no rate or time has no seconds."""
+        """The processors needed at the declared rates; None if not known, because a stream has no
+        rate or time has no unit."""
         streams = [self.workspace.origins.stream(name) for name in self._streams]
         unknown = any(stream.rate is None for stream in streams)
         if unknown or self.query.bound.domain.microseconds is None:
@@ -41,19 +41,19 @@ class Admission:
         return sources_of(self.query.bound)
 
     def foreseen(self) -> PlannedQuery:
-        """The query as it would be started, with what it would drop."""
+        """The query as it would be started, including what it would drop."""
         wanted = self._demand
         if wanted is None or wanted.fits or not self._may_shed(wanted):
             return self.query
         return self.query.dropping(wanted.shares)
 
     def lines(self) -> Iterator[str]:
-        """What the explanation of a query says that cannot keep up with its streams."""
+        """The lines of `explain` for a query that cannot keep up with its streams."""
         wanted = self._demand
         if wanted is None or wanted.fits:
             return
         there = self.workspace.processors
-        needs = f"it needs {wanted.processors:.2g} processors, and there are {there:g}"
+        needs = f"it needs {wanted.processors:.2g} processors, but there are {there:g}"
         if not self._may_shed(wanted):
             yield f"{needs}: it cannot be started{self._unnumbered()}"
         else:
@@ -61,8 +61,8 @@ class Admission:
             yield f"{needs}: when started it keeps {', '.join(kept)}"
 
     def shares(self) -> Mapping[str, float]:
-        """What is kept of each stream when the query is started, if not all; a query that is too
-        much is refused unless it or the session lets rows be dropped."""
+        """The share kept of each stream when the query is started, if not all. A query that needs
+        too much is rejected unless it or the session allows dropping rows."""
         wanted = self._demand
         if wanted is None:
             self._warn_of_unknown()
@@ -77,18 +77,18 @@ class Admission:
         there = f"; there are {self.workspace.processors:g}"
         if 0 < self.shed < 1 and wanted.shares:
             lost = 1 - min(wanted.shares.values())
-            there += f", and SHED lets {self.shed:.0%} of a stream go, not {lost:.0%}"
+            there += f", and SHED allows dropping {self.shed:.0%} of a stream, not {lost:.0%}"
         elif self.shed:
             there = f", and {wanted.least:.2g} whatever is dropped{there}"
         return QueryError(
             f'query "{self.name}" needs {wanted.processors:.2g} processors at the rates that '
             f"its streams declare{there}{self._unnumbered()}",
-            help="let rows be dropped with SHED or Session(shed=True), or give it more with "
+            help="allow dropping rows with SHED or Session(shed=True), or provide more with "
             "Session(processors=…)",
         )
 
     def _unnumbered(self) -> str:
-        """Which streams cannot be shed, if rows may be dropped."""
+        """The streams that cannot be shed, if rows may be dropped."""
         stream = self.workspace.origins.stream
         names = [name for name in self._streams if not stream(name).numbered]
         if not names or not self.shed:
@@ -96,7 +96,7 @@ class Admission:
         return f"; rows of {listed(names)} have no numbers, so none of them can be dropped"
 
     def _warn_of_unknown(self) -> None:
-        """Rows may be dropped, and nobody can tell how many."""
+        """Warn that rows may be dropped but it is not known how many."""
         if not self.shed:
             return
         stream = self.workspace.origins.stream
@@ -105,10 +105,10 @@ class Admission:
         if names:
             why = f"no rate of {listed(names)} is declared"
             help = "declare how many rows come per second: WITH (rate = …)"
-        message = f'query "{self.name}" may drop rows and drops none, because {why}'
+        message = f'query "{self.name}" may drop rows but drops none, because {why}'
         warn_caller(message, OverloadWarning, help)
 
     def _may_shed(self, wanted: Demand) -> bool:
-        """Whether what must be dropped is no more than what may be, and enough."""
+        """Whether dropping the allowed share is enough."""
         is_enough = wanted.least <= 1.01 * self.workspace.processors
         return is_enough and min(wanted.shares.values(), default=1.0) >= 1 - self.shed

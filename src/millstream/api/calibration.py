@@ -1,9 +1,9 @@
-"""The cost constants of this machine, measured: queries are run, and constants found that explain
-what their operators took.
+"""Measures the cost constants of this machine: runs queries, and fits constants to the time of
+their operators.
 
-What an operator takes is, by the model, a sum over primitive operations and batches (`work.py`): it
-is linear in the constants. So each operator of each query, with few and with many rows a batch, is
-an equation, and the constants are those with the least squares of relative errors, none below zero.
+In the model, the time of an operator is a sum over primitive operations and batches (`work.py`),
+linear in the constants. So each operator of each query, with few and with many rows per batch, is
+an equation, and the constants are the non-negative least-squares solution for relative errors.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 Planning: TypeAlias = "Callable[[Query], PhysicalPlan]"
 
 SECOND = 1_000_000
-RATE = 10_000  # rows a second of each stream
+RATE = 10_000  # rows per second of each stream
 WARM = 2 * SECOND  # windows are full by then
-PHASES = ((100, SECOND // 2), (5000, 5 * SECOND // 2))  # rows a batch, and for how long
-REPEATS = 3  # the least time counts: others use the machine too
-LEAST = 2000.0  # nanoseconds below which nothing is told apart
+PHASES = ((100, SECOND // 2), (5000, 5 * SECOND // 2))  # rows per batch, and the duration
+REPEATS = 3  # the minimum counts, because of other load on the machine
+LEAST = 2000.0  # nanoseconds; shorter times are not distinguished
 
 QUERIES = (
     "SELECT k FROM A WHERE k = 7",
@@ -85,10 +85,10 @@ QUERIES = (
     "SELECT m FROM (SELECT k, COUNT(*) AS m FROM A WINDOW(RANGE 1 SECOND) GROUP BY k) s "
     "WINDOW(RANGE 1 SECOND) GRANULARITY(1 MILLISECOND)",
 )
-LOOPS = (  # joins that look at all rows
+LOOPS = (  # nested-loop joins
     "SELECT A.v, B.x FROM A WINDOW(RANGE 1 SECOND), B WINDOW(RANGE 1 SECOND) WHERE A.u = B.u",
 )
-AT_ONCE = (  # joins of many inputs
+AT_ONCE = (  # multi-way joins
     "SELECT A.v FROM A WINDOW(RANGE 1 SECOND), B WINDOW(RANGE 500 MILLISECONDS), "
     "C WINDOW(RANGE 1 SECOND) WHERE A.u = B.u AND B.u = C.u",
 )
@@ -96,7 +96,7 @@ AT_ONCE = (  # joins of many inputs
 
 @dataclass(frozen=True)
 class OperatorTiming:
-    """What an operator did, and the nanoseconds it took."""
+    """The work of an operator, and its time in nanoseconds."""
 
     operator: str
     work: Mapping[Primitive, float]
@@ -105,7 +105,8 @@ class OperatorTiming:
 
 
 def calibrate(tell: Callable[[int, int], None] = lambda done, all: None) -> Constants:
-    """The constants of this machine; `tell` hears how many queries have run, of how many."""
+    """The constants of this machine; `tell` is called with the number of queries done and the
+    total."""
     kinds: list[tuple[Sequence[str], Planning]] = [
         (QUERIES, _as_planned),
         (LOOPS, _by_loops),
@@ -120,7 +121,7 @@ def calibrate(tell: Callable[[int, int], None] = lambda done, all: None) -> Cons
 
 
 def _as_planned(query: Query) -> PhysicalPlan:
-    """By the rules alone: what costs less is not known before."""
+    """By rules alone: costs are not known yet."""
     return choose(optimize(query.plan), query.emit)
 
 
@@ -137,7 +138,7 @@ def _all_at_once(query: Query) -> PhysicalPlan:
 
 
 def observed(sql: str, planning: Planning = _as_planned) -> list[OperatorTiming]:
-    """Each operator of a query, with few and with many rows a batch."""
+    """Each operator of a query, with few and with many rows per batch."""
     plan, known, records = _planned(sql, planning)
     runs = [_timed(plan, records) for _ in range(REPEATS)]
     found = []
@@ -187,7 +188,7 @@ def _estimated(plan: PhysicalPlan, known: Statistics, rows: int) -> Estimates:
 
 
 def _timed(plan: PhysicalPlan, records: Mapping[str, Records]) -> list[dict[int, float]]:
-    """For each phase the nanoseconds of each operator, by its node."""
+    """Per phase the nanoseconds of each operator, by node."""
     graph = Graph(plan, Context(), _gather)
     spent: dict[int, float] = {}
     for vertex in graph.vertices:
@@ -222,7 +223,7 @@ def _process(
 
 
 def _run(graph: Graph, records: Mapping[str, Records], begin: int, end: int, rows: int) -> int:
-    """Push what comes between two times, so many rows of each stream at a time."""
+    """Push the rows between two times, `rows` rows of each stream at a time."""
     step = rows * SECOND // RATE
     for until in range(begin + step, end + 1, step):
         for name, vertices in graph.sources.items():
@@ -237,7 +238,7 @@ def _run(graph: Graph, records: Mapping[str, Records], begin: int, end: int, row
 
 
 def fitted(observations: Sequence[OperatorTiming]) -> Constants:
-    """Least squares of relative errors; what was not observed keeps its default."""
+    """Least squares of relative errors; constants without observations keep their defaults."""
     operators = [operator.__name__ for operator in FORMULAS]
     unknowns: list[Primitive | str] = [*Primitive, *operators]
     counts = np.array(
@@ -262,7 +263,7 @@ def fitted(observations: Sequence[OperatorTiming]) -> Constants:
 def not_negative(
     matrix: NDArray[np.float64], wanted: NDArray[np.float64], rounds: int = 500
 ) -> NDArray[np.float64]:
-    """x ≥ 0 with the least |matrix·x - wanted|²: one unknown after the other, many times.
+    """x ≥ 0 that minimizes |matrix·x - wanted|², by coordinate descent.
 
     >>> not_negative(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, -1.0])).tolist()
     [2.0, 0.0]

@@ -1,4 +1,4 @@
-"""What is told of a query by its entry in the catalog."""
+"""The properties of a query that come from its entry in the catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CatalogEntry(HasRows):
 
     @property
     def state(self) -> QueryState:
-        """What SHOW QUERIES tells: registered, running, stopped or failed."""
+        """As in SHOW QUERIES: registered, running, stopped or failed."""
         return self._entry.state
 
     @property
@@ -28,5 +28,5 @@ class CatalogEntry(HasRows):
 
     @property
     def plan(self) -> Plan:
-        """The bound plan of the query that goes on."""
+        """The bound plan of the continuous query."""
         return self._entry.plan

@@ -1,5 +1,4 @@
-"""A query that can be run, started and explained: what registered queries and views have in
-common."""
+"""A query that can be run, started and explained: the base of registered queries and views."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class ContinuousQuery(CatalogEntry):
-    """A bound query of a session, and the plan by which it is carried out."""
+    """A bound query of a session, and the plan that executes it."""
 
     def __init__(
         self,
@@ -54,16 +53,16 @@ class ContinuousQuery(CatalogEntry):
         #: Where INSERT INTO writes.
         self.sink = sink
         self.emit = emit
-        #: The share of a stream's rows that may be dropped where there is too much.
+        #: The share of a stream's rows that may be dropped under overload.
         self.shed = float(workspace.settings.shed) if shed is None else shed
-        #: What `start` gave last.
+        #: The last result of `start`.
         self.running: Running | None = None
         #: Rows that could not be evaluated in the last run, each with its message.
         self.errors: list[tuple[Row, str]] = []
         self._planned: PlannedQuery | None = None
         self._drawn: RandomDraws | None = None
-        self._told_errors = 0  # how many were warned of
-        self._refused: list[tuple[Row, str]] = []  # of the answer, by its sink
+        self._told_errors = 0  # how many were in the last warning
+        self._refused: list[tuple[Row, str]] = []  # rows of the answer that the sink refused
 
     def _check_there(self) -> None:
         if self._entry.dropped:
@@ -74,15 +73,15 @@ class ContinuousQuery(CatalogEntry):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the answer itself, without those that say when it holds."""
+        """The columns of the answer, without valid_from and valid_to."""
         return pa.schema([(field.name, field.type) for field in self.plan.schema])
 
     # --- its plan --------------------------------------------------------------------------------
 
     @property
     def planned(self) -> PlannedQuery:
-        """Its plan as `explain` shows it, and as `run` and `start` carry it out. It is made once,
-        and again when a table is no longer small, unless the query runs."""
+        """Its plan, as shown by `explain` and executed by `run` and `start`. It is made once, and
+        again when a table is no longer small, unless the query runs."""
         if self._planned is None or not self._is_running:
             self._planned = self._workspace.plan(self.plan, self.emit, self._planned)
         return self._planned
@@ -93,12 +92,12 @@ class ContinuousQuery(CatalogEntry):
 
     @property
     def rewrites(self) -> list[tuple[str, Plan]]:
-        """What the optimizer changed, by rules or for its cost, each with what it made of it."""
+        """The rewrites of the optimizer, by rules or by cost, each with the resulting plan."""
         return list(self.planned.rewrites)
 
     @property
     def optimized_plan(self) -> Plan:
-        """The plan that is carried out, which has the answer and the errors of `plan`."""
+        """The plan that is executed, with the same answer and errors as `plan`."""
         return self.planned.optimized
 
     @property
@@ -107,9 +106,8 @@ class ContinuousQuery(CatalogEntry):
         return self.planned.physical
 
     def estimates(self) -> Estimates:
-        """What its operators are estimated to give, to keep and to take, by what is declared of its
-        streams, or else by a look at their rows where they are in memory; where rows will be
-        dropped, with those drops."""
+        """The estimated output, state and time of its operators, from the declarations of its
+        streams, or from a sample of rows in memory; includes the rows that will be dropped."""
         return self._started_as.estimates
 
     @property
@@ -132,8 +130,8 @@ class ContinuousQuery(CatalogEntry):
 
         With `physical` also the operators that run when it is started: in text below a blank line,
         for the Spark engine in fragments, in JSON as `{"logical": …, "physical": …}`. With `costs`
-        also what they are estimated to give, to keep and to take, in JSON as `"costs"`. With
-        `verbose` the text shows the plan after each rule of the optimizer that changed it.
+        also their estimated output, state and time, in JSON as `"costs"`. With `verbose` the text
+        shows the plan after each rule of the optimizer that changed it.
         """
         if format not in ("text", "json"):
             raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')
@@ -170,15 +168,15 @@ class ContinuousQuery(CatalogEntry):
     def run(self) -> pa.Table:
         """The whole answer over bounded input.
 
-        EMIT FINAL gives `valid_from` and `valid_to` beside each row; EMIT CHANGES gives the rows
-        that come (`change` > 0) and go (`change` < 0) with the instant `at` which they do.
-        INSERT INTO writes it to its sink as one batch, and gives it too.
+        EMIT FINAL returns `valid_from` and `valid_to` with each row; EMIT CHANGES returns the rows
+        added (`change` > 0) and removed (`change` < 0) with the instant `at` which they are. INSERT
+        INTO also writes the answer to its sink as one batch.
         """
         self._check_there()
         return self._answer() if self.sink is None else self.deliver(self.opened_sink)
 
     def to_arrow(self) -> pa.Table:
-        """The whole answer, as `run` gives it."""
+        """The whole answer, as from `run`."""
         return self.run()
 
     @property
@@ -192,7 +190,7 @@ class ContinuousQuery(CatalogEntry):
         return self._form.arrow_schema
 
     def opened_sink(self) -> Sink:
-        """The sink of INSERT INTO, ready to be written."""
+        """The sink of INSERT INTO, opened."""
         from millstream.api.starting import sink_context
 
         context = sink_context(self._workspace, self.name, self.emit, self._arrow_schema)
@@ -203,7 +201,7 @@ class ContinuousQuery(CatalogEntry):
         self._refused.append((row, message))
 
     def deliver(self, open_sink: Callable[[], Sink]) -> pa.Table:
-        """The whole answer, given to a sink as one batch."""
+        """Deliver the whole answer to a sink as one batch."""
         from millstream.runtime.delivery import deliver_all
 
         answer = deliver_all(self.name, self._form, open_sink, self._answer)
@@ -223,8 +221,8 @@ class ContinuousQuery(CatalogEntry):
         at: int | str | datetime.datetime | datetime.date,
         timeout: float | None = None,
     ) -> pa.Table:
-        """The answer at one instant; a row that holds n times is there n times. While the query
-        runs, it is that of the running one, once it is final: `timeout` is in seconds."""
+        """The answer at one instant, with duplicates. While the query runs, this is the running
+        query's answer, once it is final; `timeout` is in seconds."""
         self._check_there()
         if self.running is not None and self.running.answers_snapshots:
             return self.running.snapshot(at, timeout)
@@ -236,7 +234,7 @@ class ContinuousQuery(CatalogEntry):
 
     @property
     def chance(self) -> RandomDraws:
-        """What its functions draw that are not deterministic."""
+        """The random draws of its nondeterministic functions."""
         from millstream.runtime.whole_answers import RandomDraws
 
         if self._drawn is None:
@@ -244,19 +242,19 @@ class ContinuousQuery(CatalogEntry):
         return self._drawn
 
     def _warn_if_time_never_begins(self) -> None:
-        """A query over tables alone begins with their first change that names its time."""
+        """A query over tables only begins with their first timed change."""
         tables = self._workspace.origins.without_times(self.plan)
         if tables:
             warn_caller(
-                "the answer is empty: it begins with the first change that names its time, and no "
+                "the answer is empty: it begins with the first change that has a time, and no "
                 f"change of {'table' if len(tables) == 1 else 'tables'} {listed(tables)} does",
                 MillstreamWarning,
-                "leave EMIT out to get the present rows, name the time of changes with EFFECTIVE "
+                "leave EMIT out to get the current rows, give changes a time with EFFECTIVE "
                 "AT, or start the query",
             )
 
     def note_errors(self, errors: Iterable[tuple[Row, str]]) -> None:
-        """Rows that could not be evaluated: they end the query, or are warned of."""
+        """Handle rows that could not be evaluated: they end the query, or cause a warning."""
         self.errors = list(errors)
         if self.errors and self._workspace.settings.on_error == "stop":
             row, message = self.errors[0]
@@ -265,7 +263,7 @@ class ContinuousQuery(CatalogEntry):
             self._warn_of_errors(*self.errors[0])
 
     def _warn_of_errors(self, row: Row, message: str) -> None:
-        """Once, however often the query is asked, unless there are more."""
+        """Warn once, even if the query runs again, unless there are more rows."""
         from millstream.runtime.outputs import unusable
 
         if len(self.errors) > self._told_errors:
@@ -286,15 +284,15 @@ class ContinuousQuery(CatalogEntry):
         *,
         snapshots: bool = False,
     ) -> Running:
-        """Let the query run until its inputs end or it is stopped.
+        """Start the query; it runs until its inputs end or it is stopped.
 
         `sink` is a name, `ms.sink(name, …)`, or a function `f(table, batch)` that is called, in
         order, with the rows of each batch and its `id` and `frontier`; without one the results are
-        kept, for `results()`, unless INSERT INTO names one. `trigger`: None takes what has arrived
-        as soon as something has, a duration such as "500 milliseconds" at most that often,
-        "available_now" reads streams that end to their end. `late` and `errors` are functions, or
-        lists, that get tables of rows that came too late and `ErrorRow`s. `snapshots` keeps what
-        `snapshot` needs where there is a sink.
+        kept for `results()`, unless INSERT INTO names one. `trigger`: None processes rows as soon
+        as they arrive, a duration such as "500 milliseconds" at most that often, "available_now"
+        reads bounded streams to their end. `late` and `errors` are functions or lists that receive
+        tables of late rows and `ErrorRow`s. `snapshots` keeps what `snapshot` needs if there is a
+        sink.
         """
         from millstream.api.starting import Start, launch
         from millstream.runtime.running import Running

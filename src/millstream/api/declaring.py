@@ -1,4 +1,4 @@
-"""What the methods of a session declare of a stream: its name, columns, time, delay and keys."""
+"""Stream declarations by methods of a session: name, columns, time, delay and keys."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _unique(columns: Schema, names: Sequence[str], stream: str) -> tuple[str, ..
 
 
 def check_unit(stream: Stream) -> None:
-    """Refuse a unit for times that are no numbers in the data either."""
+    """Reject a unit for times that are not numbers in the data."""
     if stream.unit is not None:
         raise DataError(
             f'stream "{stream.name}": column "{stream.time[0]}" is a TIMESTAMP, which has its own '

@@ -1,4 +1,4 @@
-"""The engines that carry queries out: the reference, this process, and Spark."""
+"""The engines that execute queries: the reference, this process, and Spark."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ Inputs = Callable[[Plan], Mapping[str, Records]]  # all rows of the sources of a
 
 
 class Engine(Protocol):
-    """Carries planned queries out."""
+    """Executes planned queries."""
 
     @property
     def name(self) -> EngineName: ...
 
     def run(self, query: PlannedQuery, chance: RandomDraws) -> RunAnswer:
-        """The whole answer over inputs that end."""
+        """The whole answer over bounded inputs."""
 
     def snapshot(self, query: PlannedQuery, chance: RandomDraws, instant: int) -> RunAnswer:
-        """The rows of the answer at one instant, over inputs that end."""
+        """The rows of the answer at one instant, over bounded inputs."""
 
     def opener(
         self, query: PlannedQuery, chance: RandomDraws, checkpoint: str | None, discards: bool
     ) -> OpenExecutor:
-        """What opens the operators of a query that is started; `discards`: nobody wants the
-        answer."""
+        """Opens the operators of a started query; `discards`: the answer is not needed."""
 
     def explained(self, query: PlannedQuery) -> str:
         """The operators of a query, and where they run."""
 
 
 class ReferenceEngine:
-    """The definition itself: for small inputs, and to compare the others with."""
+    """The reference implementation, for small inputs and for comparison."""
 
     name = EngineName.REFERENCE
 

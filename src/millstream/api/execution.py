@@ -1,4 +1,4 @@
-"""Statements, carried out in a session."""
+"""Executes statements in a session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from millstream.sql.relations import with_time
 
 
 class Execution:
-    """Of the statements of one text; `file` is where it comes from, for messages."""
+    """Executes the statements of one text; `file` is its origin, for messages."""
 
     def __init__(
         self, state: SessionState, text: str, file: str | None, parameters: Mapping[str, object]
@@ -173,7 +173,7 @@ class Execution:
 def _refuse_shed(query: syntax.QueryStatement) -> None:
     if query.shed is not None:
         raise BindError(
-            "SHED belongs to a query that is started, not to a derived stream or a view",
+            "SHED belongs to a started query, not to a derived stream or a view",
             query.span,
             "use Session(shed=True), or write SHED in the query that reads it",
         )

@@ -1,4 +1,4 @@
-"""The views of a session, and what its streams retain."""
+"""The views of a session, and the retained history of its streams."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from millstream.sql.pulls import Read
 
 
 class TableRows:
-    """What a table has, all changes applied."""
+    """The rows of a table with all changes applied."""
 
     def __init__(self, held: HeldTable) -> None:
         self._held = held
-        held.refresh()  # what lives elsewhere is read
+        held.refresh()  # reads external tables
 
     @property
     def lock(self) -> threading.RLock:
@@ -44,7 +44,7 @@ class KeptAnswers:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._kept: dict[str, View] = {}  # by the name of the view, or of the stream
+        self._kept: dict[str, View] = {}  # by name of the view or stream
         self.starts = True
 
     @property
@@ -65,7 +65,7 @@ class KeptAnswers:
         return view
 
     def retain(self, name: str, retention: syntax.Retention | None) -> None:
-        """Keep what a stream has been: the answer of a query for all its rows."""
+        """Retain the history of a stream: the answer of a query for all its rows."""
         if retention is None:
             return
         text = f"SELECT * FROM {Name(name, quoted=True)}"
@@ -86,13 +86,13 @@ class KeptAnswers:
                 raise
 
     def drop(self, name: str) -> None:
-        """The entry of the catalog is gone; its folder stays."""
+        """Remove a view whose catalog entry was dropped; its folder stays."""
         view = self._kept.pop(name, None)
         if view is not None:
             view.stop()
 
     def reader(self, read: Read) -> Readable:
-        """Who has the rows that a query reads."""
+        """The holder of the rows that a query reads."""
         if self._workspace.catalog.find_stream(Name(read.name, quoted=True)) is not read.entry:
             raise QueryError(f'{read.entry.kind} "{read.name}" was dropped')
         if isinstance(read.entry, Table):
@@ -100,18 +100,18 @@ class KeptAnswers:
         view = self._kept.get(read.name)
         if view is None:
             raise QueryError(
-                f'"{read.name}" has no history: it retains nothing',
+                f'"{read.name}" has no history: it retains no rows',
                 help="create it with RETAIN d, or make a materialized view of it",
             )
         if view.state is QueryState.REGISTERED:
             raise QueryError(f'view "{view.name}" is not started', help="start it: view.start()")
         if view.exception is not None:
-            message = f'view "{view.name}" has failed, and is as it was at {view.frontier}'
+            message = f'view "{view.name}" has failed, and shows its rows at {view.frontier}'
             warnings.warn(f"warning: {message}: {view.exception}", MillstreamWarning, stacklevel=6)
         return view
 
     def listing(self) -> pa.Table:
-        """What SHOW VIEWS gives."""
+        """The result of SHOW VIEWS."""
         rows = [self._told(view) for view in self.views.values()]
         names = ("name", "state", "frontier", "retained", "query")
         return pa.Table.from_pylist(rows, schema=pa.schema([(n, pa.string()) for n in names]))

@@ -1,4 +1,4 @@
-"""What SHOW STREAMS, SHOW TABLES and SHOW QUERIES give."""
+"""The results of SHOW STREAMS, SHOW TABLES and SHOW QUERIES."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millstream.model import types
 
 
 def streams_table(catalog: Catalog, kind: str) -> pa.Table:
-    """Those that are called streams, or tables."""
+    """The streams, or the tables."""
     rows = [
         {
             "name": stream.name,

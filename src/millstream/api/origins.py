@@ -1,4 +1,4 @@
-"""Where the rows of streams come from: memory, programs that push, connectors, and Spark."""
+"""The origins of the rows of streams: memory, programs that push, connectors, and Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Held: TypeAlias = "Records | Feed | Reader | HeldTable | DataFrame"
 
 
 class Origins:
-    """What a session knows of its streams' rows; `spark` is there on the Spark engine."""
+    """The origins of a session's streams; `spark` is set on the Spark engine."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Origins:
         self._held: dict[str, Held] = {}
 
     def hold(self, stream: str, held: Held) -> None:
-        """The rows of a stream, or who brings them."""
+        """Set the rows of a stream, or their producer."""
         self._held[stream] = held
 
     def drop(self, stream: str) -> None:
@@ -64,20 +64,20 @@ class Origins:
         return stream
 
     def times_named(self, plan: Plan) -> TimeDomain:
-        """The time that changes of the tables in a plan have named."""
+        """The time domain of the timed changes of the tables in a plan."""
         tables = (self._held.get(name) for name in sources_of(plan))
         domains = (table.domain for table in tables if isinstance(table, HeldTable))
         return next((domain for domain in domains if domain != ANY_TIME), TIMESTAMP_TIME)
 
     def without_times(self, plan: Plan) -> list[str]:
-        """The tables of a plan that reads nothing else, if no change of any names its time."""
+        """The tables of a plan that reads only tables, if none has a timed change."""
         names = [source.stream for source in beginners(plan) if source.relation]
         tables = [held for name in names if isinstance(held := self._held.get(name), HeldTable)]
         undated = bool(tables) and not any(table.has_times for table in tables)
         return sorted({table.table.name for table in tables}) if undated else []
 
     def check(self, plan: Plan) -> None:
-        """Refuse a plan one of whose sources has a connector that does not exist."""
+        """Reject a plan if the connector of a source does not exist."""
         for name in sources_of(plan):
             stream = self.stream(name)
             if stream.connector is None or self._held.get(name) is not None:
@@ -101,7 +101,7 @@ class Origins:
             held.check_domain(plan.domain)
 
     def records(self, names: Iterable[str]) -> dict[str, Records]:
-        """All rows of streams that end."""
+        """All rows of bounded streams."""
         return {name: self._records(name) for name in names}
 
     def _records(self, name: str) -> Records:
@@ -120,14 +120,14 @@ class Origins:
             records = all_records(stream, reader.all_items())
         except MillstreamError:
             raise
-        except Exception as error:  # whatever the connector raises is told as the stream's error
+        except Exception as error:  # any error of the connector becomes the stream's
             raise DataError(f'stream "{name}" cannot be read: {error}') from error
         if held is not None:  # an iterator can be read once
             self._held[name] = records
         return records
 
     def facts(self, plan: Plan) -> SourceFacts:
-        """What is known of the sources of a plan when it is planned."""
+        """The facts about the sources of a plan for planning."""
         from millstream.optimizer.planned import SourceFacts
 
         streams = {name: self.stream(name) for name in sources_of(plan)}
@@ -143,7 +143,7 @@ class Origins:
         return SourceFacts(disordered, small, partial(self.statistics, plan))
 
     def statistics(self, plan: Plan) -> Statistics:
-        """What is known of the sources of a plan: declared, or from a look at rows in memory."""
+        """The statistics of the sources of a plan: declared, or sampled from rows in memory."""
         from millstream.optimizer.sampling import sampled, sampled_table, span_of
         from millstream.optimizer.statistics import Statistics, declared
 
@@ -163,7 +163,7 @@ class Origins:
         return Statistics(known, plan.domain, horizon=horizon)
 
     def spark_rows(self, name: str, plan: Plan) -> SparkRows | None:
-        """All rows of a stream that Spark reads for a plan; None if it does not."""
+        """All rows of a stream if Spark reads it for the plan, else None."""
         from millstream.spark.leaves import SparkRows
         from millstream.spark.sources import leaf_of, whole_frame
 
@@ -192,8 +192,8 @@ class Origins:
     # --- as it comes -----------------------------------------------------------------------------
 
     def origin(self, name: str, plan: Plan, available_now: bool = False) -> Records | Origin:
-        """Where a started query gets the rows from: one connection of its own for each, unless the
-        rows are there or are pushed."""
+        """The origin of the rows for a started query: its own connection per stream, unless the
+        rows are in memory or pushed."""
         self._check_times(name, plan)
         stream, held = self.stream(name), self._held.get(name)
         if isinstance(held, Records | Feed | Reader | HeldTable):
@@ -212,8 +212,8 @@ class Origins:
         return SparkStream(frame, ends, available_now, look, leaf)
 
     def is_read_by_spark(self, stream: Stream) -> bool:
-        """Whether a declared stream is one of Spark's formats: on Spark those that it knows better,
-        and all that nobody else knows."""
+        """Whether Spark reads a declared stream: on the Spark engine, formats that Spark reads
+        better, and all that Millstream does not know."""
         if stream.connector is None or self._spark is None:
             return False
         if isinstance(stream, Table):
@@ -221,7 +221,7 @@ class Origins:
         from millstream.spark.sources import PREFERRED
 
         name = stream.connector.name.text.lower()
-        prefers = name in PREFERRED and stream.unit is None  # Spark takes no numbers for times
+        prefers = name in PREFERRED and stream.unit is None  # Spark reads no numbers as times
         connectors = self._connectors
         return not connectors.is_registered(name) and (prefers or not connectors.has_source(name))
 

@@ -1,4 +1,4 @@
-"""Pull queries: `run` answers once, from the rows that views and tables keep."""
+"""Pull queries: `run` answers once, from the stored rows of views and tables."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 class PullQuery(CatalogEntry):
-    """What a SELECT over views and tables alone gives. `run` answers from what they keep, all read
-    at one moment: each view as it stands at its own frontier. A question is not registered: only
-    `start` and `named` do that, and `start` runs the query for ever, with the queries of the views
-    in their place; `refusal` is why that cannot be."""
+    """The result of a SELECT over views and tables only. `run` answers from their stored rows, all
+    read at one moment: each view at its own frontier. A pull query is not registered until `start`
+    or `named`; `start` runs it continuously, with the queries of the views in their place;
+    `refusal` is why that is not possible."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class PullQuery(CatalogEntry):
 
     @property
     def sink(self) -> None:
-        """It has none."""
+        """None: a pull query has no sink."""
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -80,7 +80,7 @@ class PullQuery(CatalogEntry):
 
     @property
     def running(self) -> Running | None:
-        """What `start` gave last."""
+        """The last result of `start`."""
         return self._continuous.running
 
     def __repr__(self) -> str:
@@ -95,7 +95,7 @@ class PullQuery(CatalogEntry):
         return pa.schema([(field.name, field.type) for field in fields])
 
     def run(self) -> pa.Table:
-        """The rows, in the order that the query asks for, else by their columns."""
+        """The rows, in the order of ORDER BY, else by their columns."""
         inputs = read_at_once(self._session, self.pull.reads)
         catalog = self._session.workspace.catalog
         draws = Draws(self._continuous.chance.seed)
@@ -108,7 +108,7 @@ class PullQuery(CatalogEntry):
         return table.slice(0, self.pull.limit).select(range(self.pull.width))
 
     def to_arrow(self) -> pa.Table:
-        """The rows, as `run` gives them."""
+        """The rows, as from `run`."""
         return self.run()
 
     @cached_property
@@ -116,24 +116,24 @@ class PullQuery(CatalogEntry):
         return chosen(self._session.workspace, self.pull.plan)
 
     def start(self, *arguments: Any, **options: Any) -> Running:
-        """Let it run for ever, as any other query."""
+        """Start it as a continuous query."""
         self._be_registered()
         return self._continuous.start(*arguments, **options)
 
     def named(self, name: str) -> PullQuery:
-        """The query itself, registered under a name of your own."""
+        """Register the query under a name; returns the query itself."""
         self._be_registered()
         self._continuous.named(name)
         return self
 
     def snapshot(self, *arguments: Any, **options: Any) -> pa.Table:
-        """The answer at one instant of the query that runs for ever."""
+        """The answer of the continuous query at one instant."""
         return self._continuous.snapshot(*arguments, **options)
 
     def _be_registered(self) -> None:
         if self._refusal is not None:
             told = self._refusal.diagnostic
-            raise QueryError(f"the query can only be asked once: {told.message}", help=told.help)
+            raise QueryError(f"the query cannot run continuously: {told.message}", help=told.help)
         if not self._session.workspace.catalog.has_query(self._entry):
             self._entry.name = self._session.workspace.catalog.new_query_name()
             self._entry.dropped = False
@@ -148,7 +148,7 @@ class PullQuery(CatalogEntry):
         physical: bool = False,
         verbose: bool = False,
     ) -> str:
-        """The plan over what is kept; `costs` and `verbose` have nothing to add."""
+        """The plan over the stored rows; `costs` and `verbose` have no effect."""
         if format == "json":
             told_as = plan_json(self.pull.plan)
             if physical:
@@ -161,15 +161,15 @@ class PullQuery(CatalogEntry):
 
 
 class PullSession(Protocol):
-    """What pull queries need of a session."""
+    """What pull queries need from a session."""
 
     workspace: Workspace
 
     def reader(self, read: Read) -> Readable:
-        """Who has the rows that a query reads."""
+        """The holder of the rows that a query reads."""
 
     def add_query(self, query: PullQuery) -> None:
-        """Make a query one of the session's, which the catalog has already."""
+        """Add a query that is in the catalog already to the session."""
 
 
 def pull_query(
@@ -190,22 +190,22 @@ def pull_query(
 
 
 def chosen(workspace: Workspace, plan: Plan) -> PhysicalPlan:
-    """The operators of a plan over relations that are constant."""
+    """The operators of a plan over constant relations."""
     return choose(optimize(plan) if workspace.settings.optimize else plan, Emit.ELEMENTS)
 
 
 def rows_of(
     plan: Plan, chosen: PhysicalPlan, context: Context, inputs: Mapping[str, Records]
 ) -> pa.Table:
-    """The answer over relations that are constant: its snapshot at any instant."""
-    context.beginning = 0  # also where no relation has a row
+    """The answer over constant relations: its snapshot at any instant."""
+    context.beginning = 0  # even if no relation has a row
     batch = bounded.answer(chosen, context, inputs)
     batch = batch.where((batch.start <= 0) & (batch.end > 0))
     return snapshot_table(plan.schema, batch)
 
 
 def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:
-    """The places of the rows in the order of the keys."""
+    """The positions of the rows in the order of the keys."""
     words: list[Ints] = []
     for key in keys:
         column = single(table.column(place_of(key, plan)))
@@ -216,8 +216,8 @@ def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:
 
 
 def read_at_once(session: PullSession, reads: Mapping[str, Read]) -> dict[str, Records]:
-    """The rows of all that is read, at one moment. Files are read when all is taken, so that no
-    view waits for that."""
+    """The rows of everything read, at one moment. Files are read after the locks are released, so
+    that no view waits."""
 
     def take() -> Callable[[], dict[str, Records]]:
         with _locked(session, reads.values()) as kept:
@@ -231,14 +231,14 @@ def read_at_once(session: PullSession, reads: Mapping[str, Read]) -> dict[str, R
 def at_one_moment(
     session: PullSession, reads: Iterable[Read]
 ) -> Iterator[Callable[[Read], Records]]:
-    """Nothing of what is read changes meanwhile: a function that reads it."""
+    """A function that reads the rows, taken while none of them change."""
     with _locked(session, reads) as kept:
         yield lambda read: _constant(kept[read.name].read(read)())
 
 
 @contextmanager
 def _locked(session: PullSession, reads: Iterable[Read]) -> Iterator[Mapping[str, Readable]]:
-    """Who has what is read, and does not change."""
+    """The holders of the rows, locked."""
     kept = {read.name: session.reader(read) for read in reads}
     with ExitStack() as locks:
         for _, each in sorted(kept.items()):
@@ -247,6 +247,6 @@ def _locked(session: PullSession, reads: Iterable[Read]) -> Iterator[Mapping[str
 
 
 def _constant(rows: Records) -> Records:
-    """The rows as those of a relation that does not change."""
+    """The rows as those of a constant relation."""
     start, end = np.zeros(len(rows), np.int64), np.full(len(rows), INFINITY)
     return replace(rows, start=start, end=end)

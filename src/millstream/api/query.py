@@ -1,4 +1,4 @@
-"""A registered query: run it, start it, look at an instant of it, explain it."""
+"""A registered query, which can be run, started, inspected at an instant and explained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.model.modes import Emit
 
 
 class Query(ContinuousQuery):
-    """What `session.sql("SELECT …")` gives."""
+    """Returned by `session.sql("SELECT …")`."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Query(ContinuousQuery):
         self.warnings = warnings
 
     def named(self, name: str) -> Query:
-        """The query itself, under a name of your own instead of the generated one."""
+        """Replace the generated name; returns the query itself."""
         self._check_there()
         self._rename(name)
         return self
@@ -41,7 +41,7 @@ class Query(ContinuousQuery):
         return f"<Query {self.name}: {self.text}>"
 
     def _repr_html_(self) -> str:
-        """Its name and state, its statement, and its plan to unfold."""
+        """Its name, state and statement, and its plan as a collapsible section."""
         return (
             f"<p><b>{escape(self.name)}</b> ({self.state})</p><pre>{escape(self.text)}</pre>"
             f"<details><summary>plan</summary><pre>{escape(self.explain())}</pre></details>"

@@ -18,5 +18,5 @@ class Readable(Protocol):
         """Nothing changes while it is held."""
 
     def read(self, read: Read) -> Callable[[], Records]:
-        """What gives the rows as they are now, also when the lock is let go; FileNotFoundError, if
-        some of them are no longer kept by then."""
+        """A function that returns the rows as of now, also after the lock is released;
+        FileNotFoundError if some of them are no longer stored by then."""

@@ -1,4 +1,4 @@
-"""The public face: a session has streams, functions and queries.
+"""The public API: a session has streams, functions and queries.
 
 >>> import millstream as ms
 >>> session = ms.Session()
@@ -65,24 +65,24 @@ _ATTRIBUTES = ("strict", "on_error", "approach", "optimize", "shed", "memory")  
 
 
 class Session:
-    """Streams, queries and functions that know each other.
+    """A set of streams, queries and functions.
 
     `engine` is "spark", "local" (in this process) or "reference" (slow, for small inputs); without
     one it is "spark" if you pass `spark`, else what the environment variable MILLSTREAM_ENGINE
     says, else "spark".
-    `strict` turns state that grows for ever into an error; `on_error="stop"` ends a query at the
-    first row that cannot be evaluated, where otherwise the row goes to the query's `errors`.
-    `approach` is what flows between operators: "hybrid", or for comparison "intervals" (whoever
-    does not know the end of a row waits for it) or "signed" (every end is an element of its own).
-    `optimize=False` carries plans out as they are bound, for comparison.
-    `processors` is how many a query may take: by default those that Spark has, and one on the
-    local engine. A query whose streams declare rates that are too much for them cannot be started,
-    unless `shed`, or SHED in its statement, lets it drop rows.
-    `memory` is how many bytes the joins of a query should use where the rates of streams are known:
-    with room to spare they drop expired rows later and in larger portions. It is no limit.
+    `strict` turns unbounded state into an error; `on_error="stop"` ends a query at the first row
+    that cannot be evaluated; otherwise the row is added to the query's `errors`.
+    `approach` is what flows between operators: "hybrid", or for comparison "intervals" (operators
+    wait for unknown ends of rows) or "signed" (every end is a separate element).
+    `optimize=False` executes plans as bound, for comparison.
+    `processors` is how many a query may use: by default those of Spark, and one on the local
+    engine. A query whose streams declare rates that are too high for them cannot be started, unless
+    `shed`, or SHED in its statement, lets it drop rows.
+    `memory` is how many bytes the joins of a query should use if the rates of streams are known:
+    with room to spare they drop expired rows later and in larger portions. It is not a limit.
     `area` names the form in which joins keep their inputs, for comparison: "calendar", or one that
     was registered with `register_area`. By default the form follows from how rows expire.
-    `spark` is a session of yours for the engine "spark".
+    `spark` is your Spark session for the engine "spark".
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class Session:
     # --- its life --------------------------------------------------------------------------------
 
     def close(self, timeout: float | None = None) -> bool:
-        """Stop all queries and views of the session: whether they have ended. What they kept stays
-        readable."""
+        """Stop all queries and views of the session. Returns whether they have ended. Kept results
+        stay readable."""
         running = [query.running for query in self._state.queries.values()]
         ended = [each.stop(timeout) for each in running if each is not None]
         ended += [view.stop(timeout) for view in self._state.kept.all]
@@ -138,18 +138,18 @@ class Session:
 
     @property
     def settings(self) -> Settings:
-        """What the session was told when it was made."""
+        """The settings of the session."""
         return self._workspace.settings
 
     def __getattr__(self, name: str) -> Any:
-        """Settings by the names that they had as attributes."""
+        """Settings by their former names as attributes."""
         if name not in _ATTRIBUTES:
             raise AttributeError(f"'Session' object has no attribute {name!r}")
         _warn_of_attribute(f"session.{name} is deprecated: read session.settings.{name}")
         return getattr(self.settings, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """A setting that is changed holds for queries that are planned afterwards."""
+        """A changed setting applies to queries planned afterwards."""
         if name not in _ATTRIBUTES:
             return super().__setattr__(name, value)
         _warn_of_attribute(f"session.{name} = … is deprecated: write Session({name}=…)")
@@ -162,12 +162,12 @@ class Session:
 
     @property
     def spark(self) -> SparkSession:
-        """Your Spark session, or one on this machine that is started when it is first needed."""
+        """Your Spark session, or a local one that is started on first use."""
         return self._workspace.spark
 
     @property
     def processors(self) -> float:
-        """How many a query may take."""
+        """How many processors a query may use."""
         return self._workspace.processors
 
     # --- streams ---------------------------------------------------------------------------------
@@ -187,13 +187,13 @@ class Session:
     ) -> None:
         """Register data as a stream.
 
-        `data` is an Arrow table or batches, a pandas or Polars frame, a DataFrame of Spark's, or an
+        `data` is an Arrow table or batches, a pandas or Polars frame, a Spark DataFrame, or an
         iterable of rows (dictionaries, or tuples with `schema`). `time` names the column that
         orders it, or the two columns between which each row is valid. Rows are sorted by time
         first. An iterator with a `schema` is read when a query needs it: a started one while it
-        runs, `run` to its end. A streaming DataFrame is read by queries that are started. `delay`
-        (`watermark` is another word for it) is by how much rows may come behind the latest.
-        `unique` names columns in all of which no two rows agree.
+        runs, `run` to its end. A streaming DataFrame is read by started queries. `delay` (or
+        `watermark`) is how far rows may be behind the latest. `unique` names columns that together
+        identify a row.
         """
         declared = None if schema is None else declared_schema(schema)
         delay = one_delay(delay, watermark)
@@ -228,7 +228,7 @@ class Session:
 
         if self.engine is not EngineName.SPARK:
             raise QueryError(
-                f'stream "{name}" is a streaming DataFrame, which Spark alone can read',
+                f'stream "{name}" is a streaming DataFrame, which only Spark can read',
                 help='use Session(engine="spark")',
             )
         if ".connect." in type(frame).__module__:
@@ -257,7 +257,7 @@ class Session:
     ) -> Feed:
         """Register a stream that this program pushes: `feed.send(rows)`.
 
-        `capacity` is the number of rows that may wait in the queue of a query before `send` waits.
+        `capacity` is the number of rows that the queue of a query holds before `send` blocks.
         """
         delay = one_delay(delay, watermark)
         stream = stream_of(name, declared_schema(schema), time, delay, idle, unit, unique)
@@ -277,12 +277,12 @@ class Session:
         unit: str | None = None,
         schema: Mapping[str, str | pa.DataType] | pa.Schema | None = None,
     ) -> TableHandle:
-        """Register a table, whose rows are there until they are taken away.
+        """Register a table, whose rows stay until they are removed.
 
-        `data` and `schema` are as for `stream`; with a `schema` alone it is empty. No two rows have
-        the same `key`. `changes` is "retroactive" (rows of streams see them while they are valid),
-        "non retroactive" (those that come later do) or "constant" (there are none). `time` names
-        the column that says since when a row is there, or the two between which it is valid.
+        `data` and `schema` are as for `stream`; with only a `schema` it is empty. No two rows have
+        the same `key`. `changes` is "retroactive" (stream rows see changes while they are valid),
+        "non retroactive" (only later stream rows do) or "constant" (no changes). `time` names the
+        column with the start of a row, or the two between which it is valid.
         """
         declared = None if schema is None else declared_schema(schema)
         check_name(name)
@@ -307,15 +307,15 @@ class Session:
         replays: bool = True,
     ) -> None:
         """Register a connector: `CREATE STREAM … SOURCE name(…)` calls `connect` with its values
-        and options; `decode` makes a row of each item that gives. `replays=False` says that it does
-        not give the same rows in the same order when it is called again: a query with a checkpoint
-        then keeps them there until they are answered."""
+        and options; `decode` turns each item into a row. `replays=False`: it does not return the
+        same rows in the same order when called again, so a query with a checkpoint stores them
+        there until they are answered."""
         self._workspace.connectors.add_source(name, connect, decode, replays)
 
     def sink(self, name: str, open: OpenSink) -> None:
         """Register a sink: INSERT INTO name(…), or `start(ms.sink(name, …))`, calls `open` with a
-        `SinkContext` and its values and options when the query starts. It gives an object with
-        `give(table, batch)` and `close()`, or a function `f(table, batch)`."""
+        `SinkContext` and its values and options when the query starts. `open` returns an object
+        with `give(table, batch)` and `close()`, or a function `f(table, batch)`."""
         self._workspace.connectors.add_sink(name, open)
 
     # --- functions -------------------------------------------------------------------------------
@@ -341,12 +341,12 @@ class Session:
         accumulator: Callable[[AggregateCall], Accumulator] | None = None,
         returns: str | pa.DataType,
     ) -> None:
-        """Register an aggregate: `init(value…)` makes a partial aggregate of one row, `merge` joins
-        two of them in any order, `eval` gives the value; `remove` undoes a merge.
+        """Register an aggregate: `init(value…)` creates the partial aggregate of one row, `merge`
+        combines two of them in any order, `eval` returns the value; `remove` undoes a merge.
 
         A checkpoint holds the rows of each group, and partial aggregates that are plain values;
-        others are computed from the rows again, unless `dump` makes them plain values and `load`
-        makes those a partial aggregate again.
+        others are recomputed from the rows, unless `dump` converts them to plain values and `load`
+        converts them back.
 
         `accumulator(call)` makes an object that computes the same values over arrays; it is used
         instead of the functions, except with DISTINCT and on the reference engine."""
@@ -355,7 +355,7 @@ class Session:
             given, lacking = ("load", "dump") if dump is None else ("dump", "load")
             raise CatalogError(
                 f'aggregate "{name}" has "{given}" and no "{lacking}"',
-                help="pass both, so that what is written can be read, or neither",
+                help="pass both or neither",
             )
         self.catalog.aggregates[name.lower()] = UserAggregate(
             name.lower(), init, merge, eval, type_named(returns), remove, dump, load, accumulator
@@ -379,8 +379,8 @@ class Session:
     def sql(self, text: str, /, **parameters: object) -> Any:
         """Run the statements of `text`; the result is that of the last one.
 
-        A SELECT gives a `Query`, registered and not started; SHOW gives an Arrow table.
-        `:name` in the text stands for the value of the parameter `name`.
+        A SELECT returns a `Query`, registered but not started; SHOW returns an Arrow table. `:name`
+        in the text stands for the value of the parameter `name`.
         """
         return self.run_script(text, None, parameters)
 
@@ -397,7 +397,7 @@ class Session:
         """As `run_script`, with the result of every statement, in order."""
         if not isinstance(text, str):
             raise ParseError(f"statements are text, not {type(text).__name__}")
-        text = text.removeprefix("\ufeff")  # so that messages show the text without the mark
+        text = text.removeprefix("\ufeff")  # messages show the text without the BOM
         results: list[Any] = []
         with located(text, file):
             execution = Execution(self._state, text, file, parameters or {})
@@ -423,5 +423,5 @@ class Session:
 
 
 def _warn_of_attribute(message: str) -> None:
-    """In the line that reads or sets it."""
+    """At the line that reads or sets it."""
     warnings.warn(message, DeprecationWarning, stacklevel=3)

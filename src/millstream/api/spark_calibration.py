@@ -1,9 +1,9 @@
-"""What the Spark engine costs on this machine, measured: queries are run, and constants found that
-explain the processor time of all processes of the session.
+"""Measures the cost constants of the Spark engine on this machine: runs queries, and fits constants
+to the processor time of all processes of the session.
 
-Each query runs over few and over many rows. By the model its time is a sum over jobs, levels of
-fragments, and values that are read, exchanged and answered (`optimizer/cost/spark.py`), beside what
-its operators take. The constants are those with the least squares of relative errors.
+Each query runs over few and over many rows. In the model its time is a sum over jobs, levels of
+fragments, and values that are read, exchanged and answered (`optimizer/cost/spark.py`), besides the
+time of its operators. The constants are the least-squares solution for relative errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SIZES = (1_000, 1_000_000)  # rows of each stream
 RATE = 350_000  # rows per second of each stream
-REPEATS = 2  # the least time counts, after one run to warm up
+REPEATS = 2  # the minimum counts, after one warm-up run
 
 QUERIES = (
     "SELECT v FROM A WHERE k + v < 0",
@@ -43,17 +43,18 @@ QUERIES = (
 
 @dataclass(frozen=True)
 class RunTiming:
-    """What a run did, and the nanoseconds it took beside its operators."""
+    """The work of a run, and its nanoseconds without its operators."""
 
     counts: Mapping[Handling, float]
     nanoseconds: float
 
 
 def calibrate(tell: Callable[[int, int], None] = lambda done, all: None) -> dict[Handling, float]:
-    """The constants of this machine; `tell` hears how many queries have run, of how many."""
+    """The constants of this machine; `tell` is called with the number of queries done and the
+    total."""
     from millstream.api.session import Session
 
-    processor_time()  # before anything is started: it may be impossible here
+    processor_time()  # fails early where this is not possible
     session = Session(engine="spark")
     observations, todo = [], [(rows, sql) for rows in SIZES for sql in QUERIES]
     for number, (rows, sql) in enumerate(todo):
@@ -75,7 +76,7 @@ def observed(session: Session, sql: str, rows: int) -> RunTiming:
         answer = query.run()
         took.append((processor_time() - before) * 1e9)
     counts = dict(zip(_COUNTED, (each.count * span for each in estimates.engine), strict=True))
-    counts |= {  # as it was, not as it was estimated
+    counts |= {  # measured, not estimated
         Handling.JOB: 1.0,
         Handling.LEVEL: float(placing(query.physical_plan, 1).levels),
         Handling.ANSWER: float(answer.num_rows * answer.num_columns),
@@ -101,11 +102,11 @@ def _rows(count: int, seed: int) -> pa.Table:
 
 
 def fitted(observations: Sequence[RunTiming]) -> dict[Handling, float]:
-    """Least squares of relative errors; what was not observed keeps its default."""
+    """Least squares of relative errors; constants without observations keep their defaults."""
     counts = np.array([[each.counts.get(h, 0.0) for h in Handling] for each in observations])
     took = np.array([each.nanoseconds for each in observations])
     scale = 1 / np.maximum(took, 1.0)
-    sizes = np.maximum(counts.max(axis=0), 1e-300)  # unknowns of one order
+    sizes = np.maximum(counts.max(axis=0), 1e-300)  # scales the unknowns
     found = not_negative(counts / sizes * scale[:, None], took * scale) / sizes
     seen = counts.sum(axis=0) > 0
     known = zip(Handling, found, seen, strict=True)
@@ -113,16 +114,16 @@ def fitted(observations: Sequence[RunTiming]) -> dict[Handling, float]:
 
 
 def processor_time() -> float:
-    """Seconds that this process and all below it have taken so far: the JVM, its Python workers and
+    """Processor seconds of this process and its descendants so far: the JVM, its Python workers and
     the keepers."""
     try:
         stats = [path.read_text() for path in Path("/proc").glob("[0-9]*/stat") if path.exists()]
     except OSError:
-        return processor_time()  # a process ended meanwhile
+        return processor_time()  # a process has just ended
     if not stats:
         raise QueryError(
             "the processor time of Spark's processes cannot be measured on this system",
-            help="measure on Linux; until then the defaults hold",
+            help="measure on Linux; until then the defaults are used",
         )
     parents: dict[int, int] = {}
     spent: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""From `query.start(…)` to a running query: its options are checked, its sources found."""
+"""Implements `query.start(…)`: checks its options and finds its sources."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ AVAILABLE_NOW = "available_now"
 
 @dataclass(frozen=True)
 class Start:
-    """What `start` is asked for."""
+    """The arguments of `start`."""
 
     sink: object = None
     checkpoint: str | None = None
@@ -72,7 +72,7 @@ class Startable(Protocol):
 
 
 def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
-    """All that the query needs to run, checked."""
+    """Everything the query needs to run, checked."""
     planned = query.planned
     engine, settings = workspace.engine, workspace.settings
     checkpoint = None if asked.checkpoint is None else os.path.abspath(asked.checkpoint)
@@ -86,7 +86,7 @@ def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
     available_now = asked.trigger == AVAILABLE_NOW
     interval = _interval(asked.trigger)
     if checkpoint is not None or engine.name is EngineName.SPARK:
-        interval = interval or 1  # a round takes all that is there
+        interval = interval or 1  # a round takes everything available
     origins = _origins(workspace, planned, available_now)
     _check_sources(origins, asked.trigger)
     plan, bound = planned.physical, planned.bound
@@ -111,7 +111,7 @@ def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
 
 
 def _sink_opener(workspace: Workspace, query: Startable, emit: Emit, asked: Start) -> OpenSink:
-    """Opens the sink once it is known where the query goes on."""
+    """Opens the sink once it is known where the query resumes."""
 
     def open_sink(schema: pa.Schema, next_batch: int, refuse: Refuse) -> Sink:
         context = sink_context(workspace, query.name, emit, schema, asked.checkpoint, next_batch)
@@ -139,8 +139,8 @@ def sink_context(
 
 
 def _check_partitions(plan: Plan) -> None:
-    """Refuse a partitioned window over a stream that goes on. In interval plans a row waits for its
-    end, and the end of a row in a silent partition never comes."""
+    """Reject a partitioned window over an unbounded stream in interval plans: a row waits for its
+    end, which never comes in a silent partition."""
     for node in plan.walk():
         if not isinstance(node, PartitionedWindow):
             continue
@@ -156,7 +156,7 @@ def _check_partitions(plan: Plan) -> None:
 
 
 def _interval(trigger: object) -> int | None:
-    """The least time between two rounds, in microseconds."""
+    """The minimum time between two rounds, in microseconds."""
     if trigger is None or trigger == AVAILABLE_NOW:
         return None
     try:
@@ -184,18 +184,18 @@ def _check_sources(
 ) -> None:
     tables = all(isinstance(origin, HeldTable) for _, origin in origins.values())
     if tables and trigger == AVAILABLE_NOW:
-        raise QueryError("the query reads tables alone, which have no end", help="call query.run()")
+        raise QueryError("the query reads only tables, which have no end", help="call query.run()")
     for name, (stream, origin) in origins.items():
         if isinstance(origin, Records):
             continue
         if isinstance(origin, Feed) and trigger == AVAILABLE_NOW:
             raise QueryError(
-                f'stream "{name}" is pushed by a program: nothing of it is available now',
+                f'stream "{name}" is pushed by a program: it has no available rows',
                 help="start the query without a trigger",
             )
         if stream.idle is not None and stream.domain.microseconds is None:
             raise QueryError(
-                f'stream "{name}" has {stream.domain.describe()}: nobody can tell how long it has '
+                f'stream "{name}" has {stream.domain.describe()}: it is not known how long it has '
                 "been idle",
                 help="declare the UNIT of its time, or leave IDLE AFTER out",
             )

@@ -1,4 +1,4 @@
-"""What a session has: streams, tables, queries and views. Statements and methods change it."""
+"""The state of a session: streams, tables, queries and views. Statements and methods change it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class SessionState:
 
     @property
     def queries(self) -> dict[str, Query | PullQuery]:
-        """Those that are registered, by name."""
+        """The registered queries, by name."""
         return {query.name: query for query in self._queries}
 
     def add_query(self, query: Query | PullQuery) -> None:
-        """Make a query one of the session's, which the catalog has already."""
+        """Add a query that is in the catalog already to the session."""
         self._queries.append(query)
 
     def drop_query(self, name: Name) -> None:
@@ -38,7 +38,7 @@ class SessionState:
         self._queries = [query for query in self._queries if query.name != dropped.name]
 
     def reader(self, read: Read) -> Readable:
-        """Who has the rows that a pull query reads."""
+        """The holder of the rows that a pull query reads."""
         return self.kept.reader(read)
 
     # --- tables and streams ----------------------------------------------------------------------

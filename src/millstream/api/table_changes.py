@@ -1,7 +1,6 @@
-"""INSERT, UPDATE, DELETE and MERGE: each is one change of a table, or none.
+"""INSERT, UPDATE, DELETE and MERGE: each changes a table atomically.
 
-Which rows go and which come is the answer of queries over what tables and views have at this
-moment.
+Queries over the current rows of tables and views determine the rows to remove and add.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from millstream.sql.windows import with_arrival
 def change_table(
     session: PullSession, statement: ChangeTable, parameters: Mapping[str, object]
 ) -> int:
-    """Carry a statement out; how many rows it inserts, updates and deletes."""
+    """Execute a statement; returns how many rows it inserts, updates and deletes."""
     table, span = changed_table(statement, session.workspace.catalog)
     held = session.workspace.origins.table(Name(table.name, quoted=True))
     binder = ChangeBinder(table, session.workspace.catalog, parameters)
@@ -70,7 +69,7 @@ def change_table(
 
 @contextmanager
 def _placed(span: Span | None) -> Iterator[None]:
-    """Errors without a place are told of this one."""
+    """Errors without a location get this one."""
     try:
         yield
     except MillstreamError as error:
@@ -85,8 +84,8 @@ def _placed(span: Span | None) -> Iterator[None]:
 def _answer(
     session: PullSession, table: Table, part: ChangePlan, inputs: Mapping[str, Records]
 ) -> pa.Table:
-    """The rows of a part, in the order of the rows from which they were made; where these have
-    none, by their columns."""
+    """The rows of a part, in the order of the rows they derive from, or by their columns if those
+    have no order."""
     catalog = session.workspace.catalog
     context = Context(catalog.functions, catalog.aggregates)
     plan = with_arrival(part.plan) or part.plan
@@ -101,7 +100,7 @@ def _answer(
 
 
 def _gone(table: Table, part: ChangePlan, rows: pa.Table) -> Records:
-    """The rows of the table that go, as they stand: the first columns."""
+    """The rows to remove: the first columns."""
     if not part.goes:
         return nothing(table)
     names = [field.name for field in table.columns]
@@ -110,8 +109,8 @@ def _gone(table: Table, part: ChangePlan, rows: pa.Table) -> Records:
 
 
 def _come(table: Table, part: ChangePlan, rows: pa.Table, numbers: Ints) -> Records:
-    """The rows that come: the last columns. Those that come in place of others are in their order,
-    by the arrival numbers of these."""
+    """The rows to add: the last columns. Rows that replace others are in the order of their arrival
+    numbers."""
     if not part.comes:
         return nothing(table)
     if part.goes:
@@ -136,7 +135,8 @@ def _evaluated(session: PullSession, values: Values) -> Records:
 
 
 def _check_once(held: HeldTable, gone: Records) -> None:
-    """No row goes more often than it is there: several rows of a MERGE would have changed it."""
+    """Reject removing a row more often than it occurs: several rows of a MERGE would have changed
+    it."""
     counted = counted_rows(gone.columns, np.ones(len(gone), np.int64))
     rows = gone.take(counted.first)
     twice = np.flatnonzero(counted.weight > held.counts(rows))
@@ -144,5 +144,5 @@ def _check_once(held: HeldTable, gone: Records) -> None:
         row = ", ".join(str(column[int(twice[0])].as_py()) for column in rows.columns)
         raise DataError(
             f'row ({row}) of table "{held.table.name}" matches several rows of the MERGE',
-            help="let the condition of ON, or the source, leave one",
+            help="make the ON condition or the source select one",
         )

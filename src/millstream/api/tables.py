@@ -1,4 +1,4 @@
-"""Tables of a session, as programs see them: rows are inserted, replaced and taken away."""
+"""The handles of a session's tables, to insert, replace and delete rows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from millstream.sql.statements import CreateLatest
 
 
 class TableHandle(HasRows):
-    """A table. Each change is one moment: queries see all of it or nothing. `at` is when it takes
-    effect; without it, it does as soon as a query reads it."""
+    """A table. Each change is atomic: queries see all of it or nothing. `at` is when it takes
+    effect; by default as soon as a query reads it."""
 
     def __init__(self, held: HeldTable) -> None:
         self._held = held
@@ -39,15 +39,15 @@ class TableHandle(HasRows):
 
     @property
     def trouble(self) -> str | None:
-        """Why a table elsewhere cannot be read at present; what was read last holds on."""
+        """Why an external table cannot be read at present; the rows last read stay valid."""
         return None if self._held.trouble is None else self._held.trouble.message
 
     def rows(self) -> pa.Table:
-        """What it has, all changes applied."""
+        """The rows with all changes applied."""
         return self._held.rows()
 
     def to_arrow(self) -> pa.Table:
-        """The present rows."""
+        """The current rows."""
         return self.rows()
 
     def insert(self, data: object, at: object = None) -> int:
@@ -58,7 +58,7 @@ class TableHandle(HasRows):
         return len(records)
 
     def delete(self, data: object, at: object = None) -> int:
-        """Take rows away; where the table has a key, that is all that need be told of them."""
+        """Delete rows; if the table has a key, the key columns are enough."""
         self._held.await_room()
         with self._held.lock:
             gone = self._present(data)
@@ -66,7 +66,7 @@ class TableHandle(HasRows):
         return len(gone)
 
     def upsert(self, data: object, at: object = None) -> int:
-        """Add rows, each in place of the one that has its key."""
+        """Insert rows, each replacing the row with its key."""
         records = self._typed(data)
         self._held.await_room()
         with self._held.lock:
@@ -76,7 +76,7 @@ class TableHandle(HasRows):
         return len(records)
 
     def replace(self, data: object) -> None:
-        """Have these rows and no others."""
+        """Replace all rows by these."""
         records = self._typed(data)
         self._held.await_room()
         self._held.become(records)

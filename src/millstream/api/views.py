@@ -1,4 +1,4 @@
-"""Materialized views: answers that are kept as tables while their queries run."""
+"""Materialized views: answers kept as tables while their queries run."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 class View(HasRows):
-    """What CREATE MATERIALIZED VIEW gives: the answer of a query that runs, as a table.
+    """Returned by CREATE MATERIALIZED VIEW: the answer of a running query as a table.
 
-    At every moment it is the answer at the frontier, the last instant that is final; readers in
-    any thread see whole batches only. When its streams have ended, or it is stopped or fails, it
-    stays as it was last.
+    It is always the answer at the frontier, the last final instant; readers in any thread see
+    complete batches only. When its streams have ended, or it is stopped or fails, it keeps its last
+    rows.
     """
 
     def __init__(
@@ -58,9 +58,7 @@ class View(HasRows):
         self._standing = standing
         self._folder = None if folder is None else Path(os.path.abspath(folder))
         self._target: NamedSink | None = None
-        self._renewal: ContinuousQuery | None = (
-            None  # what gives the target whole answers, if it does
-        )
+        self._renewal: ContinuousQuery | None = None  # sends whole answers to the target, if needed
         self._running: list[Running] = []
         self._over = threading.Event()
 
@@ -72,15 +70,14 @@ class View(HasRows):
         return f"<View {self.name}: {self.state}, at {self.frontier}>"
 
     def _repr_html_(self) -> str:
-        """How far it has come, and its rows."""
+        """Its frontier and its rows."""
         told = f"({self.state}): frontier {escape(str(self.frontier))}"
         return f"<p><b>{escape(self.name)}</b> {told}</p>{table_html(self.table())}"
 
     # --- its life --------------------------------------------------------------------------------
 
     def start(self, folder: str | None = None) -> None:
-        """Let its query run. `folder` is where the view outlasts its process, if CREATE does not
-        say where."""
+        """Start its query. `folder` makes the view persistent, if CREATE names no folder."""
         if self._folder is None and folder is not None:
             self._folder = Path(os.path.abspath(folder))
         self._over.clear()
@@ -98,31 +95,31 @@ class View(HasRows):
         return None if self._folder is None else str(self._folder / name)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """End its query: whether it has ended. The view stays as it is."""
+        """Stop its query; returns whether it has ended. The view keeps its rows."""
         ended = [running.stop(timeout) for running in self._running]
         return all(ended)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until its query ends: whether it has. Raises what made it fail."""
+        """Wait until its query ends; returns whether it has. Raises the error if it failed."""
         ended = [running.wait(timeout) for running in self._running]
         return all(ended)
 
     @property
     def state(self) -> QueryState:
-        """What SHOW VIEWS tells: registered, running, stopped or failed."""
+        """As in SHOW VIEWS: registered, running, stopped or failed."""
         if self.exception is not None:
             return QueryState.FAILED
         return self._running[0].state if self._running else QueryState.REGISTERED
 
     @property
     def exception(self) -> Exception | None:
-        """What made its query fail."""
+        """The error that made its query fail."""
         return next((r.exception for r in self._running if r.exception is not None), None)
 
     @property
     def running(self) -> list[Running]:
-        """Its query, started: rows that came too late, errors, metrics; and, with EMIT EVERY, the
-        one that gives whole answers."""
+        """Its running query, with late rows, errors and metrics; with EMIT EVERY also the one that
+        sends whole answers."""
         return list(self._running)
 
     # --- its rows --------------------------------------------------------------------------------
@@ -133,7 +130,7 @@ class View(HasRows):
 
     @property
     def frontier(self) -> Instant | None:
-        """Every instant before it is final; None while nothing is known."""
+        """Every instant before it is final; None while not known."""
         frontier = self._standing.frontier
         return None if frontier == NEVER else shown(frontier, self._standing.domain)
 
@@ -146,25 +143,25 @@ class View(HasRows):
         return self.table()
 
     def as_of(self, at: object, timeout: float | None = 0) -> pa.Table:
-        """The rows at an instant within what is retained. `timeout` is for how many seconds to wait
-        for an instant that is not final yet; None: for ever."""
+        """The rows at an instant within the retained history. `timeout` is how many seconds to wait
+        for an instant that is not final yet; None: no limit."""
         instant = chronon(at, self._standing.domain)
         self._standing.wait(instant, timeout, self._over)
         return self._standing.as_of(instant)
 
     def history(self) -> pa.Table:
-        """All rows that are retained, with valid_from and valid_to; what holds has no end."""
+        """All retained rows, with valid_from and valid_to; current ones have no end."""
         return self._standing.history()
 
     @property
     def retain(self) -> int | None:
-        """For how many chronons before the frontier it is known what it was."""
+        """How many chronons of history before the frontier are retained."""
         return self._standing.retain
 
     # --- for statements --------------------------------------------------------------------------
 
     def given_to(self, target: NamedSink, renewal: ContinuousQuery | None) -> View:
-        """The view, which gives its changes to a target, or whole answers by another query."""
+        """Send the changes to a target, or whole answers by another query; returns the view."""
         self._target, self._renewal = target, renewal
         return self
 
@@ -176,7 +173,7 @@ class View(HasRows):
         return self._standing.lock
 
     def read(self, read: Read) -> Callable[[], Records]:
-        """What gives the rows that a pull query asks for, as they are now."""
+        """A function that returns the current rows for a pull query."""
         if read.history:
             past = self._standing.always()
         elif read.at is not None:
@@ -189,20 +186,21 @@ class View(HasRows):
     # --- for its query ---------------------------------------------------------------------------
 
     def _opened(self, context: SinkContext) -> None:
-        """The query is about to give batches, from the next one of its checkpoint on."""
+        """Called when the query is about to deliver batches, from the next one of its checkpoint
+        on."""
         files = None if self._folder is None else ViewFiles(self._folder / "rows")
         self._standing.begin(files)
         if self._standing.batch > context.next_batch:
             raise QueryError(
                 f'the folder "{self._folder}" has batch {self._standing.batch} of view '
                 f'"{self.name}", but its checkpoint is at batch {context.next_batch}',
-                help="the checkpoint is older than the rows: restore the newer one, or begin anew "
+                help="the checkpoint is older than the rows: restore the newer one, or start over "
                 "with another folder",
             )
 
 
 class _Keeper(UnopenedSink):
-    """The sink of a view: where it is kept too, and the view itself."""
+    """The sink of a view: its target, if any, and the view itself."""
 
     def __init__(self, view: View, also: NamedSink | None) -> None:
         self._view = view
@@ -216,7 +214,7 @@ class _Keeper(UnopenedSink):
         return self
 
     def give(self, table: pa.Table, batch: GivenBatch) -> None:
-        """To the target first: what it refuses is not in the view either."""
+        """To the target first: rows that it refuses are not in the view either."""
         if self._target is not None:
             self._target.give(table, batch)
         self._view._standing.give(table, batch)
@@ -231,7 +229,7 @@ class _Keeper(UnopenedSink):
 
 
 def batch_of(rows: pa.Table) -> Batch:
-    """Rows as they are, each once."""
+    """Rows with weight 1."""
     columns = [single(column) for column in rows.columns]
     start = np.zeros(rows.num_rows, np.int64)
     return Batch.of(columns, start, start + 1)
@@ -245,7 +243,7 @@ def _records_of(rows: Batch) -> Records:
 
 
 def view_of(workspace: Workspace, statement: syntax.CreateView, plan: Plan) -> View:
-    """The view that a statement makes of the plan of its query; not started."""
+    """The view of a statement and the plan of its query; not started."""
     query, target = statement.query, statement.target
     if target is None:
         if query.every is not None:
@@ -285,13 +283,13 @@ def _entry(name: str, plan: Plan, text: str) -> RegisteredQuery:
 
 
 def _keeping(connectors: Connectors, target: Connector) -> NamedSink:
-    """A sink that keeps a table: it takes changes, and has the rows that they leave."""
+    """A sink that keeps a table: it applies changes and holds the resulting rows."""
     connectors.check_sink(target.name)
     if not connectors.sink_takes(target.name.text, "keep"):
         raise BindError(
             f'sink "{target.name.text}" cannot keep the rows of a view',
             target.name.span,
-            "write EMIT EVERY d to give it the whole answer so often, or INSERT INTO … EMIT "
+            "write EMIT EVERY d to send it the whole answer periodically, or INSERT INTO … EMIT "
             "CHANGES instead of a view",
         )
     return NamedSink(target.name.text, target.values, {**dict(target.options), "keep": True})

@@ -1,4 +1,4 @@
-"""What the queries of a session share: its settings, its catalog, where rows come from, and the
+"""What the queries of a session share: its settings, its catalog, the origins of rows, and the
 engine."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ APPROACHES = ("hybrid", "intervals", "signed")
 
 @dataclass(frozen=True)
 class Settings:
-    """What the arguments of `Session` say."""
+    """The arguments of `Session`."""
 
     engine: EngineName
     strict: bool = False
@@ -76,19 +76,19 @@ class Workspace:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The user's Spark session, or one on this machine, started when it is first needed."""
+        """The user's Spark session, or a local one that is started on first use."""
         from millstream.spark.starting import local_spark, taken_over
 
         return local_spark() if self._spark is None else taken_over(self._spark)
 
     @property
     def has_spark(self) -> bool:
-        """Whether a Spark session is there already."""
+        """Whether a Spark session exists already."""
         return self._spark is not None or "spark" in self.__dict__
 
     @property
     def processors(self) -> float:
-        """How many a query may take."""
+        """How many processors a query may use."""
         if self.settings.processors is not None:
             return self.settings.processors
         if self.settings.engine is not EngineName.SPARK:
@@ -111,8 +111,8 @@ class Workspace:
     # --- plans -----------------------------------------------------------------------------------
 
     def plan(self, plan: Plan, emit: Emit, before: PlannedQuery | None = None) -> PlannedQuery:
-        """The query of a bound plan, planned; the one from before, if the same is known of its
-        sources as then."""
+        """Plan the query of a bound plan; returns `before` if the facts about its sources have not
+        changed."""
         from millstream.optimizer.planned import planned
 
         facts = self.origins.facts(plan)

@@ -1,7 +1,7 @@
 """Answers as tables: elements with valid_from and valid_to, changes with at and change.
 
-What a finished run gives is brought to normal form and sorted (`normal_form.py`), so that it does
-not depend on how the input was cut into batches; what a running query gives comes as it is found.
+The answer of a finished run is normalized and sorted (`normal_form.py`), so that it does not depend
+on the batches of the input; a running query emits answers as they are found.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from millstream.physical.state.counted_rows import counted_rows
 
 
 def shown(rows: Columns) -> Columns:
-    """Of all equal rows, those that are shown: without negative zeros."""
+    """The displayed form of rows: without negative zeros."""
     return Columns.of(map(_without_negative_zeros, rows))
 
 
@@ -43,8 +43,8 @@ _NEGATIVE_ZERO = {32: -(2**31), 64: -(2**63)}  # the bits of a REAL, of a DOUBLE
 
 
 def cropped(batch: Batch, beginning: int, in_order: bool = False) -> Batch:
-    """Without what lies before time begins: tables may have rows there. In order of start, the
-    first element tells."""
+    """Crops elements before the beginning of time, where tables may have rows. In order of start,
+    only the first element needs a check."""
     start = batch.start
     if (start[0] if in_order and len(start) else least(start)) >= beginning:
         return batch
@@ -53,7 +53,7 @@ def cropped(batch: Batch, beginning: int, in_order: bool = False) -> Batch:
 
 
 def cut(batch: Batch, granule: int) -> Batch:
-    """Each element once a granule; what is valid for ever cannot be cut."""
+    """Each element once per granule; elements without an end cannot be cut."""
     finite = batch.end < INFINITY
     first = batch.start // granule
     count = np.where(finite, (batch.end - 1) // granule - first + 1, 1)
@@ -68,8 +68,8 @@ def cut(batch: Batch, granule: int) -> Batch:
 
 
 def repeated(batch: Batch, granule: int) -> Batch:
-    """Each element at every multiple of the granule in which it holds; what is valid for ever, up
-    to the first after which nothing changes."""
+    """Each element at every multiple of the granule at which it is valid; elements without an end
+    up to the first multiple after the last change."""
     start, end = up(batch.start, granule), up(batch.end, granule)
     changes = np.concatenate([start, end[end < INFINITY], [NEVER]])
     end = np.minimum(end, changes.max() + granule)
@@ -77,7 +77,7 @@ def repeated(batch: Batch, granule: int) -> Batch:
 
 
 def final_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
-    """A row n times for weight n."""
+    """A row of weight n occurs n times."""
     batch = _counted(batch)
     times = _times(domain, batch.start), _times(domain, batch.end)
     return _table(schema, batch.columns, times, ("valid_from", "valid_to"))
@@ -89,7 +89,7 @@ def changes_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
 
 
 def instants_table(schema: Schema, domain: TimeDomain, batch: Batch) -> pa.Table:
-    """The rows that hold at each instant, one n times for weight n."""
+    """The rows that are valid at each instant; a row of weight n occurs n times."""
     batch = _counted(batch)
     return _table(schema, batch.columns, [_times(domain, batch.start)], ["at"])
 
@@ -101,7 +101,7 @@ def _counted(batch: Batch) -> Batch:
 
 
 def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
-    """The rows that elements of one instant add up to, sorted."""
+    """The rows of a snapshot, sorted."""
     counted = counted_rows(batch.columns, batch.weight)
     rows = shown(batch.columns.take(np.repeat(counted.first, counted.weight)))
     words = [word for array in rows for word in order_words(array)]
@@ -113,7 +113,7 @@ def snapshot_table(schema: Schema, batch: Batch) -> pa.Table:
 def _table(
     schema: Schema, columns: Columns, more: Sequence[pa.Array] = (), names: Sequence[str] = ()
 ) -> pa.Table:
-    """The columns of a plan, and more of them."""
+    """The columns of a plan, and extra ones."""
     shown = [ordinary(column) for column in columns]
     return pa.Table.from_arrays([*shown, *more], [*(field.name for field in schema), *names])
 

@@ -1,4 +1,4 @@
-"""A plan over bounded inputs, from their beginning to their end."""
+"""Runs a plan over bounded inputs from beginning to end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BATCH_ROWS = 16_384
 
 @dataclass
 class BoundedFeed:
-    """A bounded input in order of time, and how far it has been read."""
+    """A bounded input in order of time, and the position in it."""
 
     records: Records
     vertices: list[Vertex]
@@ -55,8 +55,8 @@ class BoundedFeed:
 def feed_batches(
     graph: Graph, inputs: Mapping[str, Records], rows: int, frontier: int = INFINITY
 ) -> Iterator[None]:
-    """Push the inputs through the graph, whichever is furthest behind first; yields after each
-    batch. A table has come to the frontier once all its changes are there."""
+    """Push the inputs through the graph, the one furthest behind first; yields after each batch. A
+    table reaches the frontier once all its changes are read."""
     feeds = [BoundedFeed(inputs[stream], vertices) for stream, vertices in graph.sources.items()]
     while behind := min((f for f in feeds if f.next_start < INFINITY), key=_behind, default=None):
         records, first, reached = behind.batch(rows)
@@ -72,8 +72,8 @@ def _behind(feed: BoundedFeed) -> int:
 
 
 def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int) -> Batch:
-    """Rows as a source gives them; `first` is the number of the first one in its stream, if they do
-    not have numbers of their own."""
+    """Rows as a source emits them; `first` is the number of the first row in its stream, if rows
+    have no numbers of their own."""
     assert isinstance(node, Source)
     columns = [LazyColumn(column) for column in records.columns]
     if node.arrival and records.number is not None:
@@ -86,7 +86,7 @@ def source_batch(node: PhysicalPlan, records: Records, first: int, frontier: int
 
 @dataclass(slots=True)
 class _Arrivals:
-    """The numbers of rows in their stream: few of them are ever looked at."""
+    """The numbers of rows in their stream, computed lazily: few are ever read."""
 
     first: int
 
@@ -101,8 +101,8 @@ def answers(
     frontier: int = INFINITY,
     rows: int = BATCH_ROWS,
 ) -> list[Batch]:
-    """All that the plan gives over the inputs, when every source has come so far after them, as it
-    came; at least one batch."""
+    """The output of the plan over the inputs, with every source advanced to the frontier
+    afterwards; at least one batch."""
     given: list[Batch] = [Batch.empty(plan.types, NEVER)]
     graph = Graph(plan, context, lambda batch: given.append(batch.gathered()))
     for _ in feed_batches(graph, inputs, rows, frontier):

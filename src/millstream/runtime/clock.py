@@ -1,4 +1,4 @@
-"""The clock of running queries; tests have one that they move by hand."""
+"""The clock of running queries; tests use a manual one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class Clock:
     """The time of day and a stopwatch, both in microseconds."""
 
     def now(self) -> int:
-        """Since 1970-01-01, UTC: what rows without a time of their own get."""
+        """Since 1970-01-01 UTC: the time of rows without their own."""
         return time.time_ns() // 1000
 
     def ticks(self) -> int:
-        """A stopwatch, which nobody sets back: what idle times and triggers are measured with."""
+        """A monotonic stopwatch, for idle times and triggers."""
         return time.monotonic_ns() // 1000
 
     def wait(self, condition: threading.Condition, until: int | None) -> None:

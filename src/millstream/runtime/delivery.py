@@ -1,4 +1,4 @@
-"""From what the last operator gives to what the sink gets."""
+"""Delivers the output of the last operator to the sink."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from millstream.runtime.kept_answer import KeptAnswer
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """How the answer of a query is given; `granule`: anew in each one (RSTREAM)."""
+    """How the answer of a query is emitted; `granule`: in full at each one (RSTREAM)."""
 
     schema: Schema
     domain: TimeDomain
@@ -44,7 +44,7 @@ class AnswerForm:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """That of all tables it gives."""
+        """The schema of all its tables."""
         time = self.domain.type
         when = [("valid_from", time), ("valid_to", time)]
         if self.changes:
@@ -55,7 +55,7 @@ class AnswerForm:
 
 
 class Delivery:
-    """Gathers the answers of a round, and gives them to the sink as one batch."""
+    """Collects the answers of a round, and delivers them to the sink as one batch."""
 
     def __init__(
         self, query: str, form: AnswerForm, context: Context, kept: KeptAnswer | None
@@ -64,7 +64,7 @@ class Delivery:
         self.rows = 0
         self.batches = 0
         self.kept = kept
-        self.resumed = False  # whether something was given before a restart
+        self.resumed = False  # whether something was delivered before a restart
         self._query = query
         self._form = form
         self._context = context
@@ -73,7 +73,7 @@ class Delivery:
         self._frontier = NEVER
 
     def gather(self, batch: Batch) -> None:
-        """Take what the root gives. It is read now: its columns may refer to state."""
+        """Take the output of the root. It is gathered now: its columns may refer to state."""
         if not self._context.has_begun:
             early = batch.start < self._context.beginning
             if early.any():
@@ -87,14 +87,14 @@ class Delivery:
             self._gathered.append(batch.gathered())
 
     def _settle(self) -> None:
-        """What came from before the first input is cropped once it is known when time begins."""
+        """Crop answers before the first input, once the beginning of time is known."""
         if self._early and self._context.has_begun:
             early, self._early = self._early, []
             for batch in early:
                 self._take(batch)
 
     def keep(self, horizon: int) -> None:
-        """At the end of a round: keep what it gave, if anything is kept, and no longer what ended
+        """At the end of a round: keep its answers, if answers are kept, and drop those that ended
         before the horizon."""
         self._settle()
         if self.kept is not None:
@@ -103,8 +103,8 @@ class Delivery:
             self.kept.forget(horizon)
 
     def give(self, nothing: Batch) -> None:
-        """To the sink, if there is something to tell: rows, or that the frontier has moved.
-        `nothing` is an empty batch with the frontier."""
+        """Deliver to the sink if there are rows or the frontier has moved. `nothing` is an empty
+        batch with the frontier."""
         gathered, self._gathered = self._gathered, []
         if not gathered and nothing.frontier == self._frontier:
             return
@@ -146,7 +146,8 @@ class Delivery:
 def deliver_all(
     query: str, form: AnswerForm, open_sink: Callable[[], Sink], answer: Callable[[], pa.Table]
 ) -> pa.Table:
-    """Give the whole answer of a query as one batch; the sink is opened before it is computed."""
+    """Deliver the whole answer of a query as one batch; the sink is opened before it is
+    computed."""
     sink = open_sink()
     try:
         table = answer()
@@ -160,7 +161,7 @@ def deliver_all(
 
 @contextmanager
 def _told(query: str) -> Iterator[None]:
-    """Whatever a sink raises ends its query, and is told with its name."""
+    """An error of a sink ends its query; the message names the query."""
     try:
         yield
     except MillstreamError as error:

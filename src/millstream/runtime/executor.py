@@ -1,4 +1,4 @@
-"""Where the operators of a started query run: in its thread, or elsewhere in batches."""
+"""Executors run the operators of a started query: in its thread, or remotely in batches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from millstream.runtime.tally import Tally
 
 
 class Executor(Protocol):
-    """The operators of one query. The worker pushes what has arrived, ends the round, and says when
-    its answers are delivered.
+    """The operators of one query. The worker pushes new rows, ends the round, and reports when its
+    answers are delivered.
 
-    `sources` are the nodes of each stream that wants its batches. `checkpoint` is where that is
-    written which must outlast a crash, `folder` where the executor has its files, if it has any.
+    `sources` are the source nodes of each stream. `checkpoint` is where state that must survive a
+    crash is written, `folder` where the executor has its files, if any.
     """
 
     @property
@@ -40,25 +40,26 @@ class Executor(Protocol):
         """Every instant before it is final."""
 
     def push(self, source: Source, batch: Batch) -> None:
-        """Take a batch of a source in."""
+        """Process a batch of a source."""
 
     def follow(self, position: Position) -> None:
-        """Keep the position of the query with the state; bring it to where that is."""
+        """Save the position of the query with the state, and restore it from there."""
 
     def resume(self) -> bool:
-        """Before the first round: give again what may not have been delivered, if something is."""
+        """Before the first round: emit answers again that may not have been delivered. Returns
+        whether there are any."""
 
     def end_round(self) -> None:
-        """See to it that all that was pushed is answered."""
+        """Make sure that everything pushed is answered."""
 
     def delivered(self) -> None:
-        """The answers of the round are where they belong."""
+        """The answers of the round have been delivered."""
 
     def foreseen(self) -> Batch:
-        """What would be given if nothing more came."""
+        """The output if no more input followed."""
 
     def tallies(self) -> list[Tally]:
-        """What each operator has done and keeps, from the root down."""
+        """The work and state of each operator, from the root down."""
 
     def close(self) -> None:
         """Nothing more will be pushed."""
@@ -68,7 +69,7 @@ OpenExecutor: TypeAlias = Callable[[PhysicalPlan, Context, Receive], Executor]
 
 
 class InlineExecutor:
-    """The operators in the thread of the query; whatever is pushed is answered at once."""
+    """Runs the operators in the thread of the query; input is answered immediately."""
 
     checkpoint = None
     folder = None
@@ -92,16 +93,16 @@ class InlineExecutor:
         self._graph.push(self._vertices[id(source)], batch)
 
     def follow(self, position: Position) -> None:
-        """It begins with the query and ends with it."""
+        """Nothing is saved: the state lives as long as the query."""
 
     def resume(self) -> bool:
         return False
 
     def end_round(self) -> None:
-        """All is answered already."""
+        """Everything is answered already."""
 
     def delivered(self) -> None:
-        """Nothing is kept for it."""
+        """Nothing to release."""
 
     def foreseen(self) -> Batch:
         return self._graph.foreseen()
@@ -110,4 +111,4 @@ class InlineExecutor:
         return self._graph.tallies()
 
     def close(self) -> None:
-        """The graph goes with its last reference."""
+        """The graph is freed with its last reference."""

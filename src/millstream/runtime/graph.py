@@ -1,7 +1,7 @@
 """A running plan: operators that push batches to each other.
 
-Each node of the plan is one operator, whoever consumes it. A batch is taken through the whole graph
-before the next one: depth first, each operator's output to all its consumers.
+Each node of the plan is one operator, however many consumers it has. A batch passes through the
+whole graph before the next one: depth first, each operator's output to all its consumers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from millstream.physical.operator import Context, Operator, Pattern, PhysicalPla
 from millstream.physical.operators.source import Source
 from millstream.runtime.tally import Tally
 
-Receive: TypeAlias = Callable[[Batch], None]  # takes what the root gives
+Receive: TypeAlias = Callable[[Batch], None]  # takes the output of the root
 
 
 @dataclass
 class Vertex:
-    """An operator in the graph, where its output goes, and what passed through it."""
+    """An operator in the graph, its consumers, and its counters."""
 
     node: PhysicalPlan
     operator: Operator
@@ -34,14 +34,14 @@ class Vertex:
     rows_in: int = 0
     rows_out: int = 0
     seconds: float = 0.0
-    texts: list[int] = field(init=False)  # which of the columns of its output are text
+    texts: list[int] = field(init=False)  # the text columns of its output
 
     def __post_init__(self) -> None:
         self.texts = [place for place, type in enumerate(self.node.types) if is_text(type)]
 
 
 class Graph:
-    """The operators of a plan; what the root gives goes to `receive`."""
+    """The operators of a plan; the output of the root goes to `receive`."""
 
     def __init__(self, plan: PhysicalPlan, context: Context, receive: Receive) -> None:
         self.context = context
@@ -70,7 +70,7 @@ class Graph:
         return list(self._vertices.values())
 
     def push(self, vertex: Vertex, batch: Batch, port: int = 0) -> None:
-        """Take a batch through an operator and all that follow from it."""
+        """Pass a batch through an operator and its consumers."""
         began = perf_counter()
         given = vertex.operator.process(port, batch)
         vertex.seconds += perf_counter() - began
@@ -90,7 +90,7 @@ class Graph:
         if vertex.texts and vertex.consumers:
             given = [piece for batch in given for piece in pieces(batch, vertex.texts)]
         *others, last = given
-        for out in others:  # only the last one says how far the output has come
+        for out in others:  # only the last one carries the frontier
             self._pass_on(vertex, out.up_to(vertex.frontier))
         self._pass_on(vertex, last)
 
@@ -107,22 +107,22 @@ class Graph:
             self.push(consumer, batch, port)
 
     def bring_to(self, frontier: int) -> None:
-        """Say that every source has come so far."""
+        """Advance every source to the frontier."""
         for vertices in self.sources.values():
             for vertex in vertices:
                 self.push(vertex, Batch.empty(vertex.node.types, frontier))
 
     def foreseen(self) -> Batch:
-        """What would be given if nothing more came: by a copy, which is brought to its end."""
+        """The output if no more input followed, computed by a copy that runs to its end."""
         given = [Batch.empty(self.root.node.types, NEVER)]
         plan, context = self.root.node, replace(self.context, sources=[])
         copy = Graph(plan, context, lambda batch: given.append(batch.gathered()))
-        copy.restore(deepcopy(self.save()))  # whatever it shares with the operators must not change
+        copy.restore(deepcopy(self.save()))  # shared data must not change
         copy.bring_to(INFINITY)
         return merged(given)
 
     def tallies(self) -> list[Tally]:
-        """What each operator has done and keeps, from the root down."""
+        """The work and state of each operator, from the root down."""
         return [
             Tally(
                 type(vertex.node).__name__,
@@ -137,8 +137,8 @@ class Graph:
         ]
 
     def save(self) -> State:
-        """How far each edge has come belongs to it: what is not news to a consumer is not passed
-        on, neither before nor after."""
+        """Includes the frontier of each edge: a frontier that a consumer has seen is not passed on
+        again."""
         return {
             "operators": [vertex.operator.save() for vertex in self.vertices],
             "frontiers": [vertex.frontier for vertex in self.vertices],

@@ -1,7 +1,7 @@
-"""Rows that are held until the frontier has passed them, to go on in the stream's order.
+"""Rows held until the frontier has passed them, and then released in the stream's order.
 
-Where a query needs to know the place of each row in its stream (by time, then by arrival), rows
-that come out of order wait until nothing can come before them.
+If a query needs the position of each row in its stream (by time, then arrival), rows out of order
+wait until no row can precede them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class HeldRows:
         return sum(map(len, self._runs))
 
     def released(self, records: Records, frontier: int) -> Records:
-        """Take in rows; gives all that start before the frontier, in order."""
+        """Add rows; returns all that start before the frontier, in order."""
         self._add(records)
         parts = []
         for place, run in enumerate(self._runs):

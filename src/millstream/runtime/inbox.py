@@ -1,7 +1,7 @@
-"""Queues between those who push streams and the one thread of a query that reads them.
+"""Queues between the producers of streams and the thread of a query that reads them.
 
-Each input of a query has a queue of its own, all of them one lock: whoever pushes wakes the query,
-and waits while his queue is full. What has arrived when the query comes for it is its next batch.
+Each input of a query has its own queue; all share one lock. A producer wakes the query and blocks
+while its queue is full. The query's next batch is everything that has arrived.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from millstream.connectors.intake.rows import joined, nothing, typed_rows
 from millstream.logical.catalog import Stream
 from millstream.model.records import BadRow, Checked, Records
 
-# What may wait in a queue before those who push must wait. A heartbeat counts as a row.
+# How much a queue holds before producers block. A heartbeat counts as a row.
 CAPACITY = 1_000_000  # rows
 CAPACITY_BYTES = 1 << 28
 
-BATCH_BYTES = 1 << 27  # what a query takes from a queue at once, about
-LIST_ROWS = 16_384  # that are typed together
+BATCH_BYTES = 1 << 27  # taken from a queue at once, approximately
+LIST_ROWS = 16_384  # converted together
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class Beat:
 
 @dataclass(frozen=True)
 class End:
-    """Nothing follows; `failure` is what ended the source, if it did not end by itself. `for_now`:
-    something may follow another time."""
+    """The source has ended; `failure` is the error that ended it, if any. `for_now`: a later run
+    may find more."""
 
     failure: Exception | None = None
     for_now: bool = False
 
 
-Entry: TypeAlias = "Checked | Beat | End | list[Any]"  # a list: rows that are not typed yet
+Entry: TypeAlias = "Checked | Beat | End | list[Any]"  # a list: unconverted rows
 
 
 @dataclass
 class Queued:
-    """An entry of a queue, and what it counts for."""
+    """An entry of a queue and its size."""
 
     entry: Entry
     rows: int = 0
@@ -53,7 +53,7 @@ class Queued:
 
     @property
     def load(self) -> int:
-        """In rows; what is none counts as one."""
+        """In rows; entries without rows count as one."""
         return self.rows or 1
 
     @staticmethod
@@ -64,15 +64,15 @@ class Queued:
 
 
 def row_bytes(row: object) -> int:
-    """About how much memory the texts of a row take that is not typed yet."""
+    """The approximate memory of the texts of an unconverted row."""
     values = row.values() if isinstance(row, dict) else row if isinstance(row, tuple | list) else ()
     return sum(len(value) for value in values if isinstance(value, str | bytes))
 
 
 @dataclass
 class Arrival:
-    """What a query takes from a queue at once. `known` rows came with it that the query has read
-    before: its stream is given again from the beginning."""
+    """What a query takes from a queue at once. The first `known` rows were read before a restart:
+    the stream is replayed from its beginning."""
 
     records: Records
     bad: list[BadRow] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Arrival:
     known: int = 0
 
     def without(self, known: int) -> Arrival:
-        """What comes after the first rows, which are known."""
+        """The arrival without its first rows, which are known."""
         bad = [BadRow(r.number - known, r.message, r.help) for r in self.bad if r.number > known]
         read = known - (len(self.bad) - len(bad))
         records = self.records.slice(read, len(self.records))
@@ -89,18 +89,18 @@ class Arrival:
 
 
 class Inbox:
-    """The lock and the bells of one query's queues."""
+    """The lock and the conditions of one query's queues."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.work = threading.Condition(self.lock)  # something came, or all shall end
+        self.work = threading.Condition(self.lock)  # something arrived, or the query must end
         self.room = threading.Condition(self.lock)  # something was taken
         self.stopping = False
         self.owner: threading.Thread | None = None
 
 
 class Inlet:
-    """One queue. A query that has ended takes nothing more: `offer` then gives False."""
+    """One queue. After the query has ended, `offer` returns False."""
 
     def __init__(self, stream: Stream, inbox: Inbox, capacity: int = CAPACITY) -> None:
         self.stream = stream
@@ -117,17 +117,17 @@ class Inlet:
         return len(self._entries)
 
     def recover(self, received: int) -> int:
-        """Before anything is offered: how many rows of those that were received before a restart
-        will be offered again."""
+        """Called before anything is offered. Returns how many rows received before a restart will
+        be offered again."""
         return received
 
     def await_room(self) -> None:
-        """For those who cannot wait when they offer, since others wait for them."""
+        """For producers that must not block in `offer`, because others wait for them."""
         with self._inbox.lock:
             self._has_room()
 
     def offer(self, entry: Checked | Beat | End, wait: bool = True) -> bool:
-        """Put an entry at the end of the queue, once there is room, or at once."""
+        """Append an entry to the queue, once there is room or, without `wait`, immediately."""
         with self._inbox.lock:
             if self.closed or (wait and not self._has_room()):
                 return False
@@ -151,7 +151,7 @@ class Inlet:
         self._bytes += queued.nbytes
 
     def offer_row(self, row: object) -> bool:
-        """Put a row that is not typed yet at the end: many of them are typed together."""
+        """Append an unconverted row; many of them are converted together."""
         size = row_bytes(row)
         with self._inbox.lock:
             if not self._has_room():
@@ -170,8 +170,8 @@ class Inlet:
         return True
 
     def _has_room(self) -> bool:
-        """Wait for room; False if nobody reads any more. The query itself never waits, as it alone
-        makes room; nor does anyone before it has begun."""
+        """Wait for room; False if the query has ended. The query itself never waits, since it alone
+        makes room; neither does a producer before the query has started."""
         while self._is_full and not self.closed:
             if self._inbox.owner in (threading.current_thread(), None):
                 break
@@ -183,17 +183,17 @@ class Inlet:
         return self._load >= self._capacity or self._bytes >= CAPACITY_BYTES
 
     def close(self) -> None:
-        """Take nothing more; what is queued stays. The caller holds the lock."""
+        """Accept nothing more; queued entries stay. The caller holds the lock."""
         self.closed = True
 
     def forget(self, received: int) -> None:
-        """The first so many rows will never be asked for again."""
+        """The first `received` rows will never be needed again."""
 
     def part(self) -> None:
-        """After it was closed: wait for those who are in the midst of an offer."""
+        """After closing: wait for offers in progress."""
 
     def take(self, limit: int) -> Arrival:
-        """What has arrived, up to about a limit of rows, and of bytes."""
+        """The entries that have arrived, up to approximate limits of rows and bytes."""
         with self._inbox.lock:
             entries = self._popped(limit)
             self._inbox.room.notify_all()
@@ -240,13 +240,13 @@ def _is_full(queued: Queued) -> bool:
 
 
 class SpooledInlet(Inlet):
-    """A queue whose rows are in the checkpoint of the query before they are in it: what was offered
-    is answered, also after a crash."""
+    """A queue whose rows are written to the query's checkpoint before they are queued: offered rows
+    are answered even after a crash."""
 
     def __init__(self, stream: Stream, inbox: Inbox, capacity: int, spool: Spool) -> None:
         super().__init__(stream, inbox, capacity)
         self._spool = spool
-        self._turn = threading.Lock()  # what is written first is queued first; nothing after an end
+        self._turn = threading.Lock()  # keeps the order of spool and queue; nothing after an end
 
     def recover(self, received: int) -> int:
         with self._inbox.lock:
@@ -258,7 +258,7 @@ class SpooledInlet(Inlet):
         with self._inbox.lock:
             if wait and not isinstance(entry, End) and not self._has_room():
                 return False
-        with self._turn:  # nobody waits for room in his turn: the query itself may want one
+        with self._turn:  # never wait for room while holding it: the query may need it
             if self.closed:
                 return False
             if isinstance(entry, Checked):

@@ -1,4 +1,4 @@
-"""The inputs of a running query: what comes next from each stream, and how far it has come."""
+"""The inputs of a running query: the next rows of each stream, and its frontier."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from millstream.runtime.outputs import ErrorOutput, LateOutput
 
 @dataclass(frozen=True)
 class InputPlace:
-    """Where an input belongs: its stream, the sources of the plan that want its rows, the inbox of
-    the query, and where the query keeps what must outlast a crash."""
+    """The context of an input: its stream, the source nodes of the plan, the inbox of the query,
+    and the checkpoint."""
 
     stream: Stream
     sources: Sequence[Source]
@@ -35,28 +35,28 @@ class InputPlace:
 
 
 class Origin(Protocol):
-    """Where a query gets the rows of a stream from, as they come."""
+    """Provides the rows of a stream to a query as they arrive."""
 
     def open(self, place: InputPlace) -> Input: ...
 
 
 class Pusher(Protocol):
-    """Who fills the queue of an input."""
+    """Fills the queue of an input."""
 
     def attach(self, inlet: Inlet, received: int) -> int:
-        """From now on. How many rows come first that are known: of those that the query has
-        received before a restart."""
+        """Start pushing. Returns how many rows come first that the query received before a
+        restart."""
 
     def detach(self, inlet: Inlet) -> None: ...
 
 
 def is_held(stream: Stream, sources: Iterable[Source]) -> bool:
-    """Whether rows of a stream that is pushed wait for the frontier: those that come out of order,
-    where one of the sources of a plan asks for their place in it."""
+    """Whether rows of a pushed stream wait for the frontier: if they may be out of order, and a
+    source of the plan needs their position."""
     return stream.delay > 0 and any(source.arrival for source in sources)
 
 
-# What a checkpoint has of every input, by these names.
+# The fields of every input in a checkpoint.
 _SAVED = ("frontier", "received", "admitted", "late", "behind", "bad", "ended")
 
 
@@ -67,82 +67,81 @@ class Input(ABC):
         self.stream = stream
         self.sources = sources
         self.frontier = NEVER
-        self.received = 0  # rows, with those that are late or cannot be read
-        self.admitted = 0  # rows that went into the query
+        self.received = 0  # rows, including late and bad ones
+        self.admitted = 0  # rows that entered the query
         self.late = 0
-        self.behind = (
-            0  # by how much rows came behind the latest, at most, as far as they were late
-        )
+        self.behind = 0  # how far late rows were behind the latest, at most
         self.bad = 0
         self.ended = False
-        self.heard = 0  # when something came last, by the stopwatch
-        self.moved = 0  # since when the frontier is what it is, by the stopwatch
+        self.heard = 0  # the last arrival, by the stopwatch
+        self.moved = 0  # the last move of the frontier, by the stopwatch
         self.idle = False
-        self.in_step = False  # whether its batches come one by one and with those of the others
+        self.in_step = False  # whether its batches arrive together with those of the others
 
     def begin(self, now: int) -> None:
-        """From now on the query wants rows."""
+        """Start delivering rows."""
         self.heard = self.moved = now
 
     @property
     def bounded(self) -> bool:
-        """Whether all its rows are there, however long they take to come."""
+        """Whether all its rows exist already, however long reading them takes."""
         return False
 
     @property
     def over(self) -> bool:
-        """Whether nobody need wait for it any more."""
+        """Whether it has ended."""
         return self.ended
 
     @property
     @abstractmethod
     def ready(self) -> bool:
-        """Whether something can be taken; asked under the lock of the inbox."""
+        """Whether something can be taken; called under the lock of the inbox."""
 
     @property
     @abstractmethod
     def queued(self) -> int | None:
-        """How many rows wait; None where that is not known."""
+        """How many rows wait; None if not known."""
 
     @abstractmethod
     def take(self, limit: int = BATCH_ROWS) -> Arrival: ...
 
     @abstractmethod
     def close(self) -> None:
-        """Take nothing more that has not been accepted; under the lock of the inbox."""
+        """Accept nothing more; called under the lock of the inbox."""
 
     def detach(self) -> None:  # noqa: B027
-        """Tell those who push, if any, that nobody reads any more."""
+        """Detach from the producer, if any."""
 
     def let_go(self) -> None:  # noqa: B027
-        """What follows from all that was received is where it belongs, and will stay there."""
+        """The answers to all received rows have been delivered durably."""
 
     def report(self, late: LateOutput, errors: ErrorOutput) -> None:  # noqa: B027
-        """Tell of rows that were found late or bad elsewhere than here."""
+        """Report late and bad rows that were found remotely."""
 
     @property
     def trouble(self) -> str | None:
-        """Why it cannot be read at present, if that is so."""
+        """Why it cannot be read at present, if it cannot."""
         return None
 
     @property
     def patience(self) -> int | None:
-        """For how many microseconds the source may be silent before nobody waits for it."""
+        """How many microseconds the source may be silent before it counts as idle."""
         if self.bounded or self.stream.idle is None or self.stream.domain.microseconds is None:
             return None
         return self.stream.idle * self.stream.domain.microseconds
 
     def save(self) -> State:
-        """How far the stream has been read."""
+        """The position in the stream."""
         return {name: getattr(self, name) for name in _SAVED}
 
     def restore(self, state: State) -> None:
-        """Go on from there; the stream is given from its beginning again."""
+        """Resume from there; the stream is replayed from its beginning."""
         for name in _SAVED:
             setattr(self, name, state[name])
 
     def timed(self, records: Records, now: int) -> Records:
-        """The rows in order of time; those of a stream without one get the time of arrival."""
+        """The rows in order of time; rows of a stream without a time column get the arrival
+        time."""
         if self.stream.time:
             return records.in_order()
         instant = max(self.frontier, now)
@@ -150,7 +149,7 @@ class Input(ABC):
         return Records(records.columns, start, start + 1)
 
     def split_late(self, records: Records) -> tuple[Records, Records | None]:
-        """The rows that are in time, and those that start before what is final already."""
+        """The rows in time, and the late ones, which start before the frontier."""
         if not len(records) or records.start[0] >= self.frontier:
             return records, None
         first = int(np.searchsorted(records.start, self.frontier))
@@ -158,23 +157,23 @@ class Input(ABC):
         return records.slice(first, len(records)), records.slice(0, first)
 
     def note_late(self, records: Records) -> None:
-        """Count rows that start before what is final already."""
+        """Count late rows."""
         if len(records):
             self.late += len(records)
             distance = self.frontier - int(records.start.min()) + self.stream.delay
             self.behind = max(self.behind, distance)
 
     def released(self, records: Records) -> Records:
-        """The rows that go on now, of those that came and those that are held."""
+        """The rows to process now, of the new ones and those held."""
         return records
 
     @property
     def held(self) -> int:
-        """How many rows wait for the frontier, because their place in the stream is asked for."""
+        """How many rows wait for the frontier because their position is needed."""
         return 0
 
     def advance(self, records: Records, promised: int | None) -> bool:
-        """Move the frontier past what came; whether it moved."""
+        """Advance the frontier for the new rows; returns whether it moved."""
         before = self.frontier
         if len(records):
             latest = int(records.start[-1])
@@ -188,15 +187,15 @@ class Input(ABC):
 
 
 class QueuedInput(Input):
-    """A stream that is pushed."""
+    """A pushed stream."""
 
     def __init__(self, sources: Sequence[Source], origin: Pusher, inlet: Inlet) -> None:
         super().__init__(inlet.stream, sources)
         self._held = HeldRows() if is_held(inlet.stream, sources) else None
         self.origin = origin
         self._inlet = inlet
-        self._known = 0  # rows that come again after a restart, and were read before it
-        self._run_dry = False  # nothing follows that is there now
+        self._known = 0  # replayed rows that were read before a restart
+        self._run_dry = False  # all rows available now have been read
 
     def begin(self, now: int) -> None:
         super().begin(now)
@@ -287,7 +286,7 @@ class BoundedInput(Input):
         return True
 
     def advance(self, records: Records, promised: int | None) -> bool:
-        """The order is certain, whatever the delay."""
+        """Rows are sorted, whatever the delay."""
         before = self.frontier
         if len(records):
             self.frontier = max(before, int(records.start[-1]))

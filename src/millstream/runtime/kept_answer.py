@@ -1,4 +1,4 @@
-"""Answers that a running query keeps: all of them, or those that still hold or lie ahead."""
+"""The answers that a running query keeps: all of them, or the current and future ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SMALL = 4096
 
 
 class KeptAnswer:
-    """What was given, as elements. `all` keeps everything; otherwise what ended before the horizon
-    is dropped, each time as much again has come: the memory is twice what holds or lies ahead, and
-    every element is copied about once."""
+    """The emitted elements. `all` keeps everything; otherwise elements that ended before the
+    horizon are dropped, each time their number has doubled: the memory is twice that of the current
+    and future elements, and every element is copied about once."""
 
     def __init__(self, plan: PhysicalPlan, *, all: bool, changes: bool) -> None:
         self.all = all
-        self.horizon = NEVER  # no instant before it can be asked for
+        self.horizon = NEVER  # no instant before it can be queried
         self._changes = changes
         self._batches = [Batch.empty(plan.types, NEVER)]
         self._rows = 0
@@ -30,7 +30,7 @@ class KeptAnswer:
             self._rows += len(batch)
 
     def forget(self, horizon: int) -> None:
-        """No instant before the horizon will be asked for."""
+        """No instant before the horizon will be queried."""
         if self.all or self._rows < self._limit:
             return
         self.horizon = max(self.horizon, horizon)
@@ -44,7 +44,7 @@ class KeptAnswer:
         self._limit = max(_SMALL, 2 * self._rows)
 
     def batch(self) -> Batch:
-        """All that is kept, as one batch."""
+        """All kept elements as one batch."""
         self._batches = [merged(self._batches)]
         return self._batches[0]
 

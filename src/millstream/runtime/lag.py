@@ -1,8 +1,8 @@
-"""Lag: how long rows wait before the query takes them, and the one warning that they wait long.
+"""Lag: how long rows wait before the query takes them, and a warning if they wait long.
 
-A query falls behind where its streams bring more than it can take. The rows then wait in queues, or
-with Spark, which hands over ever larger batches. Bounded inputs never lag: they are read as fast as
-they can be taken.
+A query falls behind if its streams bring more rows than it can process. The rows then wait in
+queues, or in Spark, which delivers ever larger batches. Bounded inputs never lag: they are read as
+fast as they are processed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from millstream.runtime.clock import Clock
     from millstream.runtime.inputs import Input
 
-_LOOK = 1_000_000  # microseconds between two looks
+_LOOK = 1_000_000  # microseconds between two checks
 _LONG = 5.0  # seconds that rows may wait
-_TIMES = 2  # looks that must find them waiting: the first batches are slow
-_GROWTH = 1.3  # by how much batches grow where rows wait elsewhere
+_TIMES = 2  # checks in a row before a warning: the first batches are slow
+_GROWTH = 1.3  # the growth of batches if rows wait elsewhere
 
 
 class Load(NamedTuple):
-    """Of one stream: rows per second that arrive and that are taken, and seconds that rows wait."""
+    """Per stream: rows per second that arrive and that are taken, and seconds that rows wait."""
 
     came: float
     took: float
@@ -48,7 +48,7 @@ class Lag:
         self._looked = ticks
 
     def look(self, began: int) -> None:
-        """At the end of a round; warns once, of the first stream whose rows wait for long."""
+        """Called at the end of a round; warns once, about the first stream whose rows wait long."""
         ticks = self._clock.ticks()
         if not self._watched or ticks - self._looked < _LOOK:
             return
@@ -73,7 +73,7 @@ class Lag:
 
     def _help(self, declared: float | None, load: Load) -> str:
         if not self._sheds:
-            return "let rows be dropped with SHED, or run the query on more processors"
+            return "allow dropping rows with SHED, or run the query on more processors"
         if declared is None or declared < load.came:
             return (
                 "rows are dropped by the rates that streams declare: start the query again WITH "
@@ -88,7 +88,7 @@ class _Queued:
     def __init__(self, input: Input) -> None:
         self.input = input
         self._taken = self._arrived = 0
-        self._found = 0  # looks in a row that found rows waiting for long
+        self._found = 0  # consecutive checks that found rows waiting long
 
     def look(self, passed: float, round: float) -> Load | None:
         waiting, taken = self.input.queued or 0, self.input.received
@@ -101,8 +101,8 @@ class _Queued:
 
 
 class _Elsewhere:
-    """A stream whose rows wait elsewhere: what came during a round is the batch of the next, so
-    batches that take longer and longer say that the query falls behind."""
+    """A stream whose rows wait elsewhere: the rows that arrive during a round are the next batch,
+    so batches that take longer and longer show that the query falls behind."""
 
     def __init__(self, input: Input) -> None:
         self.input = input

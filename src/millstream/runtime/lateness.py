@@ -1,4 +1,4 @@
-"""Warns about streams many of whose rows are late, and so in no answer."""
+"""Warns about streams with many late rows, which are in no answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millstream.model.errors import Diagnostic, MillstreamWarning, render
 from millstream.runtime.inputs import Input
 
 TOLERATED = 0.01  # of a stream's rows may be late without a warning
-ENOUGH_ROWS = 100  # before a share is worth a warning, unless the query ends first
+ENOUGH_ROWS = 100  # rows before a warning, unless the query ends first
 
 
 class LateWarnings:
@@ -20,7 +20,7 @@ class LateWarnings:
         self._told: set[str] = set()
 
     def check(self, inputs: Iterable[Input], least: int = ENOUGH_ROWS) -> None:
-        """Warn about streams of which at least so many rows have come."""
+        """Warn about streams with at least `least` rows."""
         for input in inputs:
             if input.late <= TOLERATED * input.received or input.received < least:
                 continue
@@ -31,7 +31,7 @@ class LateWarnings:
 
 
 def late_warning(query: str, input: Input) -> Diagnostic:
-    """What was lost, the delay that would have been enough, and the likely reasons."""
+    """The rows lost, the delay that would have sufficed, and likely reasons."""
     stream = input.stream
     behind = stream.domain.format(input.behind)
     idle = " or a longer IDLE AFTER" if stream.idle is not None else ""

@@ -11,7 +11,7 @@ from millstream.runtime.tally import Tally
 
 
 def instant(frontier: int, domain: TimeDomain) -> Instant | None:
-    """A frontier for people; None where nothing is known yet."""
+    """A frontier for display; None if nothing is known yet."""
     return None if frontier == NEVER else shown(frontier, domain)
 
 

@@ -1,20 +1,20 @@
 """Whole answers in normal form: maximal pieces of constant weight, by start, end and row.
 
 The definition is `_pieces`: number the rows, add up their weights over time, and cut where the sum
-changes. Most answers are in normal form as they come, and that is cheaper to see than to do. Two
-elements make other pieces together only if their rows are equal and they overlap or touch without
-being valid for the same time (equal rows that are are there twice, which needs no other pieces).
-So, from cheap to expensive:
+changes. Most answers are in normal form already, and checking that is cheaper than normalizing. Two
+elements form different pieces only if their rows are equal and their intervals overlap or touch but
+differ (equal rows with equal intervals occur twice, which needs no other pieces). So, from cheap to
+expensive:
 
-- The answer is cut at instants at which everything before has ended, and each part is looked at
-  for itself.
-- Elements that lie apart, each starting after all before it have ended, are in normal form and in
-  order, whatever their rows are. The rows are not looked at.
-- Elements that overlap or touch are looked at by the hash of their row.
-- Only those whose hash is met again while they are valid are cut into pieces.
+- The answer is cut at instants at which everything before has ended, and each part is processed
+separately.
+- Disjoint elements, each starting after all previous ones have ended, are in normal form and in
+order, whatever their rows are. The rows are not read.
+- Elements that overlap or touch are compared by the hash of their row.
+- Only those whose hash recurs while they are valid are cut into pieces.
 
-Cost: a look at the times of all elements; a hash and a look into a table for each that meets
-another; what is left, usually nothing, is numbered and sorted.
+Cost: a scan of the times of all elements; a hash and a table lookup per element that overlaps
+another; the rest, usually nothing, is numbered and sorted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from millstream.physical.state.counted_rows import first_rows
 from millstream.physical.state.keys import KeySpace
 from millstream.runtime.answers import shown
 
-SMALL = 1 << 16  # elements that are put into one piece
+SMALL = 1 << 16  # elements merged into one part
 
 
 def whole_answer(batches: Sequence[Batch]) -> list[Batch]:
@@ -49,8 +49,8 @@ def whole_answer(batches: Sequence[Batch]) -> list[Batch]:
 
 
 def _parts(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
-    """All elements, in parts of which each has ended before anything of the next one starts: parts
-    that fit into the cache of a processor take less time than one large one."""
+    """All elements, in parts that end before the next one starts: parts that fit into the
+    processor's cache take less time than one large one."""
     following = [*accumulate([least(batch.start) for batch in reversed(batches)], min)][::-1]
     reach = NEVER
     part: list[Batch] = []
@@ -68,8 +68,8 @@ def _parts(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
 
 
 def normal_form(batch: Batch) -> Batch:
-    """Maximal pieces of constant weight, by start, end and row; where equal rows are valid for the
-    same time, their weights need not be added up (`added_up` does that)."""
+    """Maximal pieces of constant weight, by start, end and row; equal rows with equal intervals are
+    not merged (`added_up` does that)."""
     if _lie_apart(batch):
         return _shown(batch)
     if any(pa.types.is_nested(array.type) for array in batch.columns) or not _are_there(batch):
@@ -94,7 +94,7 @@ def added_up(batch: Batch) -> Batch:
 
 
 def _are_there(batch: Batch) -> bool:
-    """Whether no element takes others back."""
+    """Whether no element is negative."""
     return are_ones(batch.weight) or least(batch.weight) > 0
 
 

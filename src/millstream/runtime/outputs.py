@@ -1,5 +1,5 @@
-"""What does not become part of an answer: rows that come too late, rows that cannot be read or
-evaluated. They are counted, handed to whoever asked for them, and the last of them are kept."""
+"""Rows that do not enter the answer: late rows, and rows that cannot be read or evaluated. They are
+counted and passed to the user's outputs, and the last ones are kept."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Receive: TypeAlias = Callable[[object], None]
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """A row that is in no answer: one of a stream that could not be read, or one that could not be
-    evaluated. `number` counts the rows of the stream since the query began, where somebody counts;
-    otherwise `row` has the values. `help` says what to do, where that is known."""
+    """A row that is in no answer: a row of a stream that could not be read, or a row that could not
+    be evaluated. `number` counts the rows of the stream since the query started, if they are
+    counted; otherwise `row` has the values. `help` says what to do, if known."""
 
     query: str
     message: str
@@ -53,18 +53,18 @@ class ErrorRow:
 
 
 def receiver(output: object, what: str, query: str) -> Receive | None:
-    """What an output is called with: a function, or something to append to."""
+    """The function that passes items to an output: a function, or a list to append to."""
     if output is None:
         return None
     given = output if callable(output) else getattr(output, "append", None)
     if not callable(given):
         kind = type(output).__name__
-        raise QueryError(f"the output for {what} is a function or a list, not {kind}")
+        raise QueryError(f"the output for {what} must be a function or a list, not {kind}")
 
     def receive(item: object) -> None:
         try:
             given(item)
-        except Exception as error:  # whatever the user's function raises ends the query
+        except Exception as error:  # any error of the user's function ends the query
             message = f'query "{query}": the output for {what} failed: {error}'
             raise QueryError(message) from error
 
@@ -72,7 +72,7 @@ def receiver(output: object, what: str, query: str) -> Receive | None:
 
 
 class LateOutput:
-    """Rows that start before what is final already; the last ones of each stream are kept."""
+    """Late rows, which start before the frontier; the last ones of each stream are kept."""
 
     def __init__(self, receive: Receive | None) -> None:
         self._receive = receive
@@ -98,19 +98,19 @@ class LateOutput:
 
 
 def unusable(query: str, count: int, first: str) -> str:
-    """What is said of rows that are in no answer; `first` is what is wrong with the first one."""
+    """The message for rows that are in no answer; `first` is the problem of the first one."""
     return f'query "{query}" could not use {"1 row" if count == 1 else f"{count:,} rows"}: {first}'
 
 
 class ErrorOutput:
-    """Rows that cannot be read or evaluated. Where no output takes them, there is one warning."""
+    """Rows that cannot be read or evaluated. Without an output for them, there is one warning."""
 
     def __init__(self, query: str, receive: Receive | None) -> None:
         self._query = query
         self._receive = receive
         self.kept: deque[ErrorRow] = deque(maxlen=KEPT_ROWS)
         self.count = 0
-        self.warned = 0  # how many there were when they were warned of
+        self.warned = 0  # how many there were at the warning
         self._first: ErrorRow | None = None
 
     def add(
@@ -130,19 +130,19 @@ class ErrorOutput:
             self._receive(error)
 
     def warn(self) -> None:
-        """Once, of all that there are by now."""
+        """Warn once, about all rows so far."""
         if self._receive is None and self._first is not None and not self.warned:
             self.warned = self.count
             first = f"{self._first.message} {self._first.place}"
             message = unusable(self._query, self.count, first)
-            help = "running.errors has the last of them, and start(errors=…) takes all"
+            help = "running.errors has the last ones, and start(errors=…) receives all"
             warn_caller(message, RowErrorWarning, help)
 
 
 @dataclass
 class RunningContext(Context):
-    """Errors go to the output at once. An equal row with an equal message is told once: it may be
-    evaluated again when it is retracted."""
+    """Errors go to the output immediately. An equal row with an equal message is reported once: it
+    may be evaluated again when it is retracted."""
 
     output: ErrorOutput | None = None
     _told: dict[tuple[Row, str], None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""How far a running query has come, beside what its operators know."""
+"""The position of a running query, besides the state of its operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.runtime.inputs import Input
 
 @dataclass(frozen=True)
 class Position:
-    """The places in its inputs, and what it has delivered."""
+    """The positions of its inputs, and what it has delivered."""
 
     inputs: Sequence[Input]
     delivery: Delivery

@@ -1,7 +1,7 @@
-"""The rounds of a running query: what has arrived goes through the operators to the sink.
+"""The rounds of a running query: new rows go through the operators to the sink.
 
-Where several streams have something, the one that is furthest behind comes first. Tables come as
-far as the streams do; streams from which nothing comes are brought on by the clock.
+If several streams have rows, the one furthest behind comes first. Tables advance with the streams;
+the clock advances silent streams.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ from millstream.runtime.silence import Silence
 from millstream.runtime.table_input import TableInput
 from millstream.runtime.tally import Tally
 
-ROUND_ROWS = 1_000_000  # what a round of a triggered query takes from a stream at most
-TALLY = 100_000  # microseconds between two notes of what operators have done
+ROUND_ROWS = 1_000_000  # the most that a round of a triggered query takes from a stream
+TALLY = 100_000  # microseconds between two updates of the operators' metrics
 
 
 @dataclass(frozen=True)
 class Policy:
-    """`interval` is the least time between two rounds, in microseconds; None: as soon as something
-    is there. `has_late`: whether the query has state, so that rows can be late. `by_clock`: whether
-    time is that of the clock. `by_granule`: whether the answer changes at instants of a grid.
-    `bounded`: the query reads what is there and ends. `sheds`: rows may be dropped where there are
-    too many."""
+    """`interval` is the minimum time between two rounds, in microseconds; None: as soon as rows
+    arrive. `has_late`: the query has state, so rows can be late. `by_clock`: time is that of the
+    clock. `by_granule`: the answer changes at instants of a grid. `bounded`: the query reads the
+    available rows and ends. `sheds`: rows may be dropped under overload."""
 
     interval: int | None = None
     stop_on_error: bool = False
@@ -50,8 +49,8 @@ class Policy:
 
 
 class Rounds:
-    """`working` is held while the operators change. `failure` is what ended the query, if something
-    did; `over`: no more rounds follow."""
+    """`working` is held while the operators change. `failure` is the error that ended the query, if
+    any; `over`: no more rounds follow."""
 
     def __init__(
         self,
@@ -83,14 +82,14 @@ class Rounds:
         #: Whether a round is due though nothing has arrived: tables alone have an answer from the
         #: start.
         self.is_due = not self._streams and policy.by_clock
-        self._heard: dict[Input, None] = {}  # those that had something in this round
+        self._heard: dict[Input, None] = {}  # those with input in this round
         self._silence = Silence(
             inputs, clock,
             by_clock=policy.by_clock, by_granule=policy.by_granule, bounded=policy.bounded,
         )  # fmt: skip
         self._lag = Lag(query, [] if policy.bounded else inputs, clock, policy.sheds)
         self._late_warnings = LateWarnings(query)
-        self._tallies: list[Tally] = []  # as they were when a round ended
+        self._tallies: list[Tally] = []  # as of the end of a round
         self._tallied = 0
         self._inbox = inbox
         self._policy = policy
@@ -99,8 +98,8 @@ class Rounds:
         executor.context.admits_late = not policy.has_late
 
     def begin(self) -> None:
-        """Let the inputs begin, before there is a thread. Tables alone have no row with which time
-        begins: it is now."""
+        """Start the inputs, before the thread runs. With tables only, no row begins time: it begins
+        now."""
         began = self._clock.ticks()
         if self.is_due:
             for table in self._tables:
@@ -114,7 +113,7 @@ class Rounds:
             input.begin(began)
 
     def accept_no_more(self) -> None:
-        """Accept nothing more; end when what was accepted is done."""
+        """Accept nothing more; end when the accepted rows are processed."""
         with self._inbox.lock:
             self._inbox.stopping = True
             for input in self.inputs:
@@ -127,18 +126,18 @@ class Rounds:
         self._late_warnings.check(self.inputs, least=1)
 
     def fail(self, error: BaseException) -> None:
-        """The first failure is the one to tell."""
+        """Record the first failure."""
         if self.failure is None:
             self.failure = _named(error, self.query)
 
     def is_over(self) -> bool:
-        """Whether all streams are at their end; tables alone never are, unless none changes."""
+        """Whether all streams have ended; tables alone never end, unless none changes."""
         if self._streams:
             return all(input.over for input in self._streams)
         return all(table.over and not table.ready for table in self._tables)
 
     def next_look(self) -> int | None:
-        """When the clock moves the query, if nothing comes before."""
+        """When the clock moves the query, if nothing arrives before."""
         look = self._silence.next_look(list(self.awaited), self.executor.frontier)
         return None if look is None else max(look, self.due)
 
@@ -169,7 +168,8 @@ class Rounds:
         self._lag.look(began)
 
     def resume(self) -> None:
-        """Deliver what was answered before the query was last ended, if that is not certain."""
+        """Deliver answers from before the last end of the query that may not have been
+        delivered."""
         with self.working:
             again = self.executor.resume()
             self.delivery.keep(NEVER)
@@ -191,7 +191,7 @@ class Rounds:
             raise _error(self.errors.kept[before - self.errors.count])
 
     def _absorb_all(self, ready: list[Input]) -> None:
-        """What has arrived until now, the stream that is furthest behind first."""
+        """Process everything that has arrived, the stream furthest behind first."""
         backlog = {input: min(input.queued or 0, ROUND_ROWS) for input in ready}
         while backlog and not self.over:
             input = min(backlog, key=_frontier)
@@ -200,14 +200,14 @@ class Rounds:
                 del backlog[input]
 
     def _absorb_tables(self) -> None:
-        """All changes of tables until now."""
+        """Process all changes of tables so far."""
         for table in self._tables:
             while table.queued:
                 self._absorb(table)
 
     def _absorb(self, input: Input, moment: int | None = None) -> int:
-        """Take a batch from an input through the operators; how many rows it had. A change of a
-        table that was accepted before a row comes before it."""
+        """Pass a batch of an input through the operators; returns its number of rows. A table
+        change accepted before a row precedes it."""
         arrival = input.take(BATCH_ROWS)
         if self._tables and not isinstance(input, TableInput):
             self._absorb_tables()
@@ -232,8 +232,8 @@ class Rounds:
         return size + arrival.known
 
     def _readable(self, input: Input, arrival: Arrival) -> Records:
-        """The rows that could be read. Where an error stops the query, those before the first that
-        could not be; they are answered yet."""
+        """The good rows. If an error stops the query, only those before the first bad row; these
+        are still answered."""
         records = arrival.records
         for row in sorted(arrival.bad, key=lambda row: row.number):
             number = input.received + row.number
@@ -246,13 +246,13 @@ class Rounds:
         return records
 
     def refuse(self, row: Row, message: str) -> None:
-        """A row of the answer that the sink cannot hold."""
+        """Record a row of the answer that the sink cannot store."""
         before = self.errors.count
         self.errors.add(message, row=row)
         self._check_errors(before)
 
     def _source_failed(self, input: Input, failure: Exception) -> None:
-        """All that was accepted before is answered, then the query ends."""
+        """Answer all rows accepted before, then end the query."""
         name = input.stream.name
         reason = _reason(failure).removeprefix(f'stream "{name}": ')
         help = failure.diagnostic.help if isinstance(failure, MillstreamError) else None
@@ -277,7 +277,7 @@ class Rounds:
     # --- silence ---------------------------------------------------------------------------------
 
     def _pass_over_silence(self) -> None:
-        """Bring the streams from which nothing came to where the clock or the others are."""
+        """Advance silent streams to the clock or the other streams."""
         if self._inbox.stopping:
             return
         self._silence.note_idle()
@@ -286,7 +286,7 @@ class Rounds:
                 self._bring(input, frontier)
 
     def _bring_tables(self) -> None:
-        """As far as the streams are; tables alone go by the clock, or by their last change where
+        """Advance tables to the streams; tables alone follow the clock, or their last change if
         time is a bare number."""
         if not self._tables:
             return
@@ -294,11 +294,11 @@ class Rounds:
         if self._streams:
             reached = min(stream.frontier for stream in self._streams)
         elif self._policy.by_clock:
-            reached = moment + 1  # so that what changes at this moment is final
+            reached = moment + 1  # makes changes at this moment final
         else:
             reached = max(table.latest for table in self._tables)
         for table in self._tables:
-            with table.gate:  # what was accepted in time is taken in before
+            with table.gate:  # changes accepted in time are processed first
                 while table.queued:
                     self._absorb(table, moment)
                 moved = table.reach(reached)
@@ -313,8 +313,8 @@ class Rounds:
     # --- for others ------------------------------------------------------------------------------
 
     def tallies(self) -> list[Tally]:
-        """What each operator has done and keeps, without waiting: while a round is worked on, as
-        it was at the end of a round that is not long past."""
+        """The work and state of each operator, without blocking: during a round, as of the end of a
+        recent one."""
         if self.working.acquire(blocking=False):
             try:
                 return self.executor.tallies()
@@ -323,7 +323,7 @@ class Rounds:
         return self._tallies
 
     def _note_tallies(self) -> None:
-        """Now and then, for those who ask while the operators change."""
+        """Update the metrics occasionally, for readers during a round."""
         ticks = self._clock.ticks()
         if not self._tallies or ticks - self._tallied >= TALLY:
             self._tallies, self._tallied = self.executor.tallies(), ticks

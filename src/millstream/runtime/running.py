@@ -1,4 +1,4 @@
-"""A running query, as the one who started it sees it."""
+"""The handle of a running query."""
 
 from __future__ import annotations
 
@@ -40,19 +40,18 @@ from millstream.runtime.rounds import Policy, Rounds
 from millstream.runtime.sources import Reader
 from millstream.runtime.worker import Worker
 
-_LOOK = 0.1  # seconds between two looks for new results
-_PARTING = 0.1  # seconds in which sources may end in good order when a query stops
+_LOOK = 0.1  # seconds between two checks for new results
+_PARTING = 0.1  # seconds for sources to end in order when a query stops
 
 
-# The schema, the next batch, and where rows go that it cannot hold.
+# Takes the schema, the next batch, and the receiver of rows that the sink cannot store.
 OpenSink: TypeAlias = Callable[[pa.Schema, int, Refuse], Sink]
 
 
 @dataclass(frozen=True)
 class Destinations:
-    """Where what a query gives goes. `keeps_all`: the answers are kept, for `results()`.
-    `snapshots`: what `snapshot` needs is kept. `late` and `errors` are functions or lists, or
-    None."""
+    """The outputs of a query. `keeps_all`: all answers are kept for `results()`. `snapshots`: the
+    answers that `snapshot` needs are kept. `late` and `errors` are functions or lists, or None."""
 
     open_sink: OpenSink
     keeps_all: bool = False
@@ -63,8 +62,8 @@ class Destinations:
 
 @dataclass(frozen=True)
 class Launch:
-    """All that a query needs to run: its operators and where they are opened, its streams and where
-    their rows come from, and where its answers go."""
+    """Everything a query needs to run: its operators and their executor, its streams and their
+    origins, and its outputs."""
 
     name: str
     plan: PhysicalPlan
@@ -80,8 +79,8 @@ class Launch:
 
 
 class Running(HasRows):
-    """What `query.start(…)` gives. As a context manager it stops the query at the end of the
-    block, and raises what made it fail."""
+    """Returned by `query.start(…)`. As a context manager it stops the query at the end of the
+    block, and raises the error if it failed."""
 
     def __init__(self, launch: Launch) -> None:
         name, plan, outputs, clock = launch.name, launch.plan, launch.outputs, launch.clock
@@ -138,12 +137,12 @@ class Running(HasRows):
 
     @property
     def exception(self) -> Exception | None:
-        """What made the query fail."""
+        """The error that made the query fail."""
         return self._rounds.failure if self._worker.done.is_set() else None
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Accept no more rows, answer those that were accepted, and end the sink. Whether the query
-        has ended; called by the sink itself, it ends after that batch."""
+        """Accept no more rows, answer the accepted ones, and close the sink. Returns whether the
+        query has ended; if the sink itself calls this, the query ends after that batch."""
         _check_timeout(timeout)
         self._rounds.accept_no_more()
         if self._worker.is_own_thread:
@@ -155,8 +154,8 @@ class Running(HasRows):
         return ended
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the query ends, because its inputs do or because it is stopped: whether it
-        has. Raises what made it fail."""
+        """Wait until the query ends, because its inputs end or it is stopped. Returns whether it
+        has ended. Raises the error if it failed."""
         _check_timeout(timeout)
         ended = self._worker.done.wait(timeout)
         if self.exception is not None:
@@ -189,21 +188,21 @@ class Running(HasRows):
 
     @property
     def frontier(self) -> Instant | None:
-        """Every instant before it is final; None while nothing is known."""
+        """Every instant before it is final; None while not known."""
         return metrics.instant(self._rounds.executor.frontier, self._form.domain)
 
     def results(self) -> pa.Table:
-        """All that was given so far, where the query was started without a sink."""
+        """All results so far, if the query was started without a sink."""
         with self._rounds.working:
             return self._form.table(self._results().batch())
 
     def to_arrow(self) -> pa.Table:
-        """All that was given so far, as `results` gives it."""
+        """All results so far, as from `results`."""
         return self.results()
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """What `results` has, piece by piece as it comes, until the query ends; raises what made it
-        fail."""
+        """The results piece by piece as they arrive, until the query ends; raises the error if it
+        failed."""
         count = 0
         while True:
             ended = self._worker.done.is_set()
@@ -235,8 +234,8 @@ class Running(HasRows):
 
     @property
     def answers_snapshots(self) -> bool:
-        """Whether `query.snapshot` asks the running query: while it runs, and afterwards where its
-        rows came from streams that cannot be read again."""
+        """Whether `query.snapshot` uses the running query: while it runs, and afterwards if its
+        streams cannot be read again."""
         live = any(isinstance(input, QueuedInput) for input in self._rounds.inputs)
         return self.state is QueryState.RUNNING or live
 
@@ -247,7 +246,7 @@ class Running(HasRows):
         rounds, kept = self._rounds, self._rounds.delivery.kept
         if kept is None:
             raise QueryError(
-                f'query "{self.name}" keeps nothing to answer snapshots from',
+                f'query "{self.name}" keeps no answers for snapshots',
                 help="start it without a sink, or with snapshots=True",
             )
         rounds.awaited.append(instant)
@@ -262,14 +261,14 @@ class Running(HasRows):
     def _snapshot(self, instant: int, kept: KeptAnswer) -> pa.Table:
         if self._rounds.delivery.resumed:
             raise QueryError(
-                f'query "{self.name}" goes on from its checkpoint, and does not have what it '
+                f'query "{self.name}" was resumed from its checkpoint, and does not have what it '
                 "answered before",
-                help="make a materialized view of it: that has all that holds",
+                help="create a materialized view instead: it keeps all current rows",
             )
         if instant < kept.horizon:
             raise QueryError(
                 f'query "{self.name}" has forgotten the answer at {self._shown(instant)}',
-                help="ask for instants before they become final, or start it without a sink",
+                help="request instants before they become final, or start it without a sink",
             )
         held = kept.holding(instant)
         if not self._form.changes:
@@ -291,7 +290,7 @@ class Running(HasRows):
 
     @property
     def late(self) -> dict[str, pa.Table]:
-        """The last rows of each stream that came too late."""
+        """The last late rows of each stream."""
         with self._rounds.working:
             return self._rounds.late.kept
 
@@ -317,12 +316,12 @@ class Running(HasRows):
 
     @property
     def state_bytes(self) -> int:
-        """The size of what the query keeps; while a batch is worked on, what it kept before."""
+        """The size of the query's state in bytes; during a batch, the size before it."""
         return sum(tally.state_bytes for tally in self._rounds.tallies())
 
     @property
     def metrics(self) -> Metrics:
-        """Answers at once. While a batch is worked on, operators are as they were before it."""
+        """Does not block. During a batch, the figures of operators are those from before it."""
         domain = self._form.domain
         elapsed = (self._clock.ticks() - self._began) / 1e6
         tallies, inputs = self._rounds.tallies(), self._rounds.inputs
@@ -333,12 +332,12 @@ class Running(HasRows):
 
 
 def has_state(plan: PhysicalPlan) -> bool:
-    """Whether a late row could change what was final."""
+    """Whether a late row could change a final answer."""
     return plan.state is not None or any(map(has_state, plan.inputs))
 
 
 def has_granules(plan: PhysicalPlan) -> bool:
-    """Whether something may change at instants of a grid, at which no row comes or ends."""
+    """Whether the answer may change at instants of a grid at which no row starts or ends."""
     own = isinstance(plan, Granularity | Cut | Split)
     return own or any(map(has_granules, plan.inputs))
 
@@ -359,7 +358,7 @@ def _input(
 
 
 def _still_open(executor: Executor, at: int) -> Batch:
-    """The elements of EMIT FINAL that hold at an instant and have not been given, because their
+    """The elements of EMIT FINAL that are valid at an instant but not emitted yet, because their
     end is not known."""
     batch = answers.cropped(executor.foreseen(), executor.context.beginning)
     return batch.where((batch.start <= at) & (at < batch.end))
@@ -368,4 +367,4 @@ def _still_open(executor: Executor, at: int) -> Batch:
 def _check_timeout(timeout: object) -> None:
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if timeout is not None and not (number and timeout == timeout):
-        raise QueryError(f"the timeout is a number of seconds or None, not {timeout!r}")
+        raise QueryError(f"the timeout must be a number of seconds or None, not {timeout!r}")

@@ -1,14 +1,14 @@
 """Silence: while nothing arrives, the clock moves the frontiers.
 
 A stream by arrival time is as far as the clock, since no row can arrive in the past. A stream with
-`IDLE AFTER d` is idle once nothing has come from it for d. Beside streams that are awake, an idle
-one follows the slowest of those. Where no stream is awake, an idle one continues from its own
-frontier by the time that has passed since its last row: data replayed from another year stays in
-that year. Bounded inputs never move by the clock.
+`IDLE AFTER d` is idle once nothing has arrived from it for d. If other streams are active, an idle
+one follows the slowest of them. If no stream is active, an idle one advances from its own frontier
+by the time passed since its last row: data replayed from another year stays in that year. Bounded
+inputs never move by the clock.
 
-The query looks at the clock soon after the last row, then less and less often: what expires in
-silence is told with a delay of about a twentieth of that silence, and the looks take a small share
-of the time however expensive a round is.
+The query checks the clock soon after the last row, then less and less often: rows that expire in
+silence are reported with a delay of about a twentieth of that silence, and the checks take a small
+share of the time however expensive a round is.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from millstream.runtime.clock import Clock
     from millstream.runtime.inputs import Input
 
-_PRECISION = 20  # the delay of what expires in silence, as a part of that silence
-_SHORTEST, _LONGEST = 20_000, 1_000_000  # microseconds between two looks at the clock
-_LEAST_REST, _MOST_REST = 1, 50  # what lies between two looks, in multiples of what a look takes
+_PRECISION = 20  # one part of the silence: the delay of rows that expire in it
+_SHORTEST, _LONGEST = 20_000, 1_000_000  # microseconds between two checks of the clock
+_LEAST_REST, _MOST_REST = 1, 50  # time between two checks, in multiples of a check's duration
 
 
 class Silence:
-    """The inputs of one query while they are silent. `by_clock`: tables without a stream go by the
-    clock. `by_granule`: the answer changes at instants of a grid, also where no table does.
-    `bounded`: the query reads what there is and ends, so its inputs are never idle."""
+    """The inputs of one query while they are silent. `by_clock`: tables without a stream follow the
+    clock. `by_granule`: the answer changes at instants of a grid, even if no table does. `bounded`:
+    the query reads the available rows and ends, so its inputs are never idle."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Silence:
         self._by_clock = by_clock and not self._streams
         self._by_granule = by_granule
         self._bounded = bounded
-        self._since = 0  # when something was heard last, by the stopwatch
-        self._looked = 0  # when the last look at the clock was over
-        self._took = 0  # what that look took
+        self._since = 0  # the last arrival, by the stopwatch
+        self._looked = 0  # the end of the last check of the clock
+        self._took = 0  # the duration of that check
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -59,20 +59,21 @@ class Silence:
         self._since = self._looked = ticks
 
     def heard(self, inputs: Iterable[Input]) -> None:
-        """A round is over in which these inputs had something. It counts as heard now: while the
-        query was busy, its sources could not be silent."""
+        """A round in which these inputs had rows is over. The arrival counts as now: while the
+        query was busy, its sources were not silent."""
         ticks = self._clock.ticks()
         for input in inputs:
             input.heard = input.moved = ticks
             self._since = self._looked = ticks
 
     def looked(self, began: int) -> None:
-        """A round is over that nothing but the clock has caused."""
+        """A round caused only by the clock is over."""
         self._looked = self._clock.ticks()
         self._took = self._looked - began
 
     def brought(self, input: Input, frontier: int) -> None:
-        """An input comes to a frontier without a row. What is left of a unit of time counts on."""
+        """An input advances to a frontier without a row. The rest of a time unit is carried
+        over."""
         unit = input.stream.domain.microseconds
         if unit is not None and input.idle and frontier == self._continued(input):
             input.moved += (frontier - input.frontier) * unit
@@ -83,14 +84,14 @@ class Silence:
     # --- how far the clock brings the streams ----------------------------------------------------
 
     def note_idle(self) -> None:
-        """Which sources have been silent for too long."""
+        """Mark the sources that have been silent for too long as idle."""
         ticks = self._clock.ticks()
         for input in self._patient():
             if not input.ready:
                 input.idle = ticks - input.heard >= _patience(input)
 
     def frontiers(self) -> list[tuple[Input, int]]:
-        """Where the clock brings each stream that it moves."""
+        """The frontier of each stream that the clock moves."""
         live = [input for input in self._streams if not input.ended]
         now = self._clock.now()
         arriving = [input for input in live if self._goes_by_arrival(input)]
@@ -102,7 +103,7 @@ class Silence:
         return [*((input, now) for input in arriving), *((input, slowest) for input in idle)]
 
     def _continued(self, input: Input) -> int:
-        """The frontier of an idle stream by the time that has passed since it was right."""
+        """The frontier of an idle stream, advanced by the time passed since its last move."""
         if input.frontier in (NEVER, INFINITY):
             return input.frontier
         unit = input.stream.domain.microseconds
@@ -122,14 +123,14 @@ class Silence:
 
     def next_look(self, awaited: Iterable[int], frontier: int) -> int | None:
         """When the clock can move the query next, by the stopwatch: a source becomes idle, or time
-        has passed. `awaited` are instants that somebody waits for."""
+        has passed. `awaited` are instants that snapshots wait for."""
         looks = [i.heard + _patience(i) for i in self._patient() if not i.idle]
         if self._is_moved_by_clock(awaited, frontier):
             looks.append(self._next_tick(awaited))
         return min(looks, default=None)
 
     def _is_moved_by_clock(self, awaited: Iterable[int], frontier: int) -> bool:
-        """Whether the frontier of the query follows the clock: no input is waited for."""
+        """Whether the frontier of the query follows the clock: it waits for no input."""
         if self._by_clock:
             ahead = any(table.is_ahead for table in self._tables)
             return ahead or self._by_granule or any(instant >= frontier for instant in awaited)
@@ -147,7 +148,7 @@ class Silence:
         return self._looked + pause
 
     def _reach(self) -> int:
-        """Below which instant all would be final if the clock moved the query now."""
+        """The frontier if the clock moved the query now."""
         moved = [frontier for _, frontier in self.frontiers()]
         return min(moved, default=self._clock.now() if self._by_clock else NEVER)
 

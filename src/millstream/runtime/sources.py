@@ -1,4 +1,4 @@
-"""Where live rows come from: a program that sends them, or an iterable that a thread reads."""
+"""Sources of live rows: a program that sends them, or an iterable that a thread reads."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from millstream.runtime.inputs import Input, InputPlace, QueuedInput
 
 _END = object()
 
-# Larger batches are cut, so that queues stay short.
+# Larger batches are split, so that queues stay short.
 SLICE_ROWS = 65_536
 SLICE_BYTES = 1 << 26
 
 
 class Audience:
-    """The queues of the queries that read a stream now."""
+    """The queues of the queries that currently read a stream."""
 
     def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
         self.stream = stream
         self.capacity = capacity
-        self._inlets: list[Inlet] = []  # replaced, never changed: others go through it
+        self._inlets: list[Inlet] = []  # replaced, never modified: other threads iterate over it
         self._changing = threading.Lock()
 
     def join(self, inlet: Inlet) -> None:
@@ -50,17 +50,17 @@ class Audience:
         return sum(not inlet.closed for inlet in self._inlets)
 
     def tell(self, entry: Checked | Beat | End) -> bool:
-        """Whether anyone took it."""
+        """Returns whether any query accepted it."""
         taken = [inlet.offer(entry) for inlet in self._inlets]
         return any(taken)
 
     def tell_rows(self, data: object) -> tuple[int, bool]:
-        """Hand on many rows: how many can be taken in, and whether anyone did."""
+        """Pass on many rows; returns how many are good, and whether any query accepted them."""
         records, bad = typed(self.stream, data)
         if len(records) <= SLICE_ROWS and records.nbytes <= SLICE_BYTES:
             return len(records), self.tell(Checked(records, bad)) or not len(records) + len(bad)
         taken = True
-        ordered = records.in_order()  # so that no part is late because of another
+        ordered = records.in_order()  # no part makes another late
         for part in ordered.parts(SLICE_ROWS, SLICE_BYTES):
             taken = self.tell(Checked(part, bad)) and taken
             bad = []
@@ -75,7 +75,7 @@ class Audience:
 
 
 def promised(instant: object, stream: Stream) -> int:
-    """The chronon of a heartbeat. On TIMESTAMP time a number counts what it counts in the stream's
+    """The chronon of a heartbeat. With TIMESTAMP time a number has the unit of the stream's
     rows."""
     if is_number(instant) and stream.domain == TIMESTAMP_TIME:
         if stream.unit is None:
@@ -88,13 +88,13 @@ def promised(instant: object, stream: Stream) -> int:
 
 
 class Feed:
-    """A stream that a program pushes. Every running query that reads it gets what is sent from
-    its start on; what is sent while none runs is gone. When `send` returns, the rows are in the
-    checkpoint of each query that has one."""
+    """A stream that a program pushes. Every running query that reads it receives the rows sent
+    after its start; rows sent while no query runs are lost. When `send` returns, the rows are in
+    the checkpoint of each query that has one."""
 
     def __init__(self, stream: Stream, capacity: int = CAPACITY) -> None:
         if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
-            raise DataError(f"the capacity is a number of rows, at least 1, not {capacity!r}")
+            raise DataError(f"the capacity must be a number of rows, at least 1, not {capacity!r}")
         self._audience = Audience(stream, capacity)
         self._lock = threading.Lock()
         self._closed = False
@@ -113,8 +113,8 @@ class Feed:
     def send(self, data: object) -> int:
         """Push rows: a mapping or an iterable of rows, an Arrow table, a pandas or Polars frame.
 
-        Waits while the queue of a query is full. Gives how many rows could be taken in; the others
-        go to the error outputs of the queries.
+        Blocks while the queue of a query is full. Returns how many rows were good; the others go to
+        the error outputs of the queries.
         """
         self._check_open()
         count, _ = self._audience.tell_rows(data)
@@ -126,7 +126,7 @@ class Feed:
         self._audience.tell_beat(instant)
 
     def close(self) -> None:
-        """End the stream: the queries that read it come to their end."""
+        """End the stream, and so the queries that read it."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -161,11 +161,11 @@ class Feed:
 
 
 class Reader:
-    """A source read by a thread for the queries that want its rows.
+    """A source read by a thread for the queries that use it.
 
-    The source is opened by the thread. It may block: the thread then sleeps in it, and ends at
-    the next item if nobody wants it any more. `shared`: a later query goes on where the last one
-    left off; otherwise the source is closed when its query ends.
+    The thread opens the source, which may block; the thread ends at the next item if no query reads
+    it any more. `shared`: a later query continues where the last one stopped; otherwise the source
+    is closed when its query ends.
     """
 
     def __init__(self, stream: Stream, source: RowSource, *, shared: bool = False) -> None:
@@ -173,11 +173,11 @@ class Reader:
         self._source = source
         self.shared = shared
         self.replays = source.replays and not shared
-        self._journal: Journal | None = None  # of a query that has a checkpoint
+        self._journal: Journal | None = None  # of a query with a checkpoint
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._items: Iterator[Any] | None = None
-        self._pending: list[Any] = []  # an item that came when nobody listened
+        self._pending: list[Any] = []  # an item that no query accepted
         self._end: End | None = None
 
     @property
@@ -189,7 +189,7 @@ class Reader:
         return self._items is not None or self._thread is not None
 
     def all_items(self) -> Any:
-        """All that there is, read here and now; data that is no iterable as it is."""
+        """All items, read now; data that is not iterable is returned unchanged."""
         if self.begun:
             name = self._audience.stream.name
             raise QueryError(f'stream "{name}" is an iterator that a running query has read from')
@@ -220,7 +220,7 @@ class Reader:
         return known
 
     def detach(self, inlet: Inlet) -> None:
-        """Where a source that blocks can be closed from outside, that wakes it."""
+        """Closes the source, which wakes it if it blocks and can be closed from another thread."""
         self._audience.leave(inlet)
         if not self.shared and not isinstance(self._items, GeneratorType):
             self._close()
@@ -235,7 +235,7 @@ class Reader:
     def _close(self) -> None:
         close = getattr(self._items, "close", None)
         if close is not None:
-            with contextlib.suppress(Exception):  # how it ends is its own affair
+            with contextlib.suppress(Exception):  # its errors no longer matter
                 close()
 
     def _read(self) -> None:
@@ -247,7 +247,7 @@ class Reader:
                 while not self._pass_on(item):
                     if not self._is_wanted(item):
                         return
-        except Exception as error:  # whatever a source raises ends the queries that read it
+        except Exception as error:  # any error of a source ends the queries that read it
             end = End(error)
         with self._lock:
             self._end, self._thread = end, None
@@ -258,8 +258,8 @@ class Reader:
         return self._pending.pop() if self._pending else next(self._items, _END)
 
     def _is_wanted(self, item: Any) -> bool:
-        """Whether someone came who wants an item that nobody took; if not, this is the end, and
-        the item is kept for whoever comes next."""
+        """Whether a new query accepts an item that none has accepted; if not, the thread ends and
+        keeps the item for the next query."""
         with self._lock:
             if len(self._audience):
                 return True
@@ -286,7 +286,7 @@ class Reader:
 
 
 def _spooled(place: InputPlace, capacity: int = CAPACITY) -> Inlet:
-    """A queue for rows that do not come again: with a checkpoint they are kept there."""
+    """A queue for rows that cannot be replayed: with a checkpoint they are stored there."""
     if place.checkpoint is None:
         return Inlet(place.stream, place.inbox, capacity)
     spool = Spool(place.checkpoint, place.stream.name)
@@ -294,9 +294,11 @@ def _spooled(place: InputPlace, capacity: int = CAPACITY) -> Inlet:
 
 
 def items_of(data: object) -> Iterator[Any]:
-    """What a connector gave, item by item; a table is one item."""
+    """The items of a connector; a table is one item."""
     if is_table(data):
         return iter([data])
     if isinstance(data, str | bytes | dict) or not isinstance(data, Iterable):
-        raise TypeError(f"it gives {type(data).__name__}, which is no iterable of rows or batches")
+        raise TypeError(
+            f"it returns {type(data).__name__}, which is not an iterable of rows or batches"
+        )
     return iter(data)

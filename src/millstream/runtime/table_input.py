@@ -19,8 +19,8 @@ from millstream.runtime.inputs import Pusher, QueuedInput
 
 
 class TableOrigin(Pusher, Protocol):
-    """A table that tells its queries of every change. `gate` is held while it accepts one;
-    `trouble` says why it cannot be read at present."""
+    """A table that sends its queries every change. `gate` is held while it accepts one; `trouble`
+    says why it cannot be read at present."""
 
     gate: threading.Lock
     trouble: TableTrouble | None
@@ -31,23 +31,22 @@ class TableOrigin(Pusher, Protocol):
 
     @property
     def latest(self) -> int:
-        """When the last change takes effect that it has accepted."""
+        """When the last accepted change takes effect."""
 
 
 class TableInput(QueuedInput):
-    """A table as one query sees it. It comes as far as the streams of the query do: whatever it
-    brings takes effect then at the earliest. One that does not change is all there at once."""
+    """A table as one query sees it. It advances with the streams of the query: its changes take
+    effect then at the earliest. A table that does not change is complete from the start."""
 
     def __init__(self, sources: Sequence[Source], origin: TableOrigin, inlet: Inlet) -> None:
         super().__init__(sources, origin, inlet)
         self.gate = origin.gate
         self._origin = origin
         self.latest = NEVER  # when the last change took effect
-        self.by_clock = False  # whether a change that names no time takes effect now
+        self.by_clock = False  # whether a change without a time takes effect now
 
     def begin(self, now: int) -> None:
-        """Also after a restart, when all of it is known: a table that is fixed must be as it was,
-        and stay so."""
+        """Called after a restart too: a fixed table must be unchanged, and stay so."""
         super().begin(now)
         if self.ended and self.is_fixed:
             self.origin.attach(self._inlet, self.received)
@@ -62,7 +61,7 @@ class TableInput(QueuedInput):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it changes at an instant that is not final yet."""
+        """Whether it has a change at an instant that is not final yet."""
         return max(self.latest, self._origin.latest) >= self.frontier
 
     def timed(self, records: Records, now: int) -> Records:
@@ -82,7 +81,7 @@ class TableInput(QueuedInput):
         return False
 
     def reach(self, frontier: int) -> bool:
-        """Come as far as the streams; whether that is further."""
+        """Advance to the streams; returns whether it moved."""
         frontier = INFINITY if self.is_fixed else frontier
         moved = frontier > self.frontier
         self.frontier = max(self.frontier, frontier)

@@ -1,4 +1,4 @@
-"""What an operator has done, and what it keeps."""
+"""The work and state of an operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.model.time import INFINITY
 
 @dataclass(frozen=True)
 class Tally:
-    """Of one operator, or of all its shards together."""
+    """For one operator, or all its shards together."""
 
     name: str
     rows_in: int
@@ -29,7 +29,7 @@ class Tally:
         ]  # fmt: skip
 
     def since(self, before: Tally) -> Tally:
-        """What was done since then; what is kept is kept now."""
+        """The work since then, with the current state."""
         return replace(
             self,
             rows_in=self.rows_in - before.rows_in,
@@ -38,7 +38,7 @@ class Tally:
         )
 
     def after(self, before: Tally) -> Tally:
-        """What was done then and since then."""
+        """The work up to then and since then."""
         return replace(
             self,
             rows_in=self.rows_in + before.rows_in,
@@ -48,7 +48,7 @@ class Tally:
 
 
 def together(tallies: Iterable[Tally]) -> Tally:
-    """Of shards that work side by side; at least one."""
+    """The sum over parallel shards; at least one."""
     found = list(tallies)
     return Tally(
         found[0].name,

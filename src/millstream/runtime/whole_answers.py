@@ -28,15 +28,15 @@ class RunAnswer:
 
 @dataclass
 class RandomDraws:
-    """What functions that are not deterministic give to a row stays: the reference keeps it, the
-    engines draw it again from the same seed."""
+    """The values of nondeterministic functions for a row do not change: the reference keeps them,
+    the engines draw them again from the same seed."""
 
     seed: int = field(default_factory=lambda: randbits(64))
     kept: dict[tuple[int, tuple[object, ...]], object] = field(default_factory=dict)
 
 
 def answer_table(plan: Plan, emit: Emit, batches: Sequence[Batch], beginning: int) -> pa.Table:
-    """Of all that the operators of a plan have given, from the beginning of time on."""
+    """The table of all output of a plan's operators, from the beginning of time on."""
     schema, domain = plan.schema, plan.domain
     if emit is Emit.CHANGES:
         return answers.changes_table(schema, domain, in_order(merged(batches)))
@@ -54,6 +54,6 @@ def answer_table(plan: Plan, emit: Emit, batches: Sequence[Batch], beginning: in
 
 
 def snapshot_of(plan: Plan, batch: Batch, beginning: int, instant: int) -> pa.Table:
-    """The rows of an answer that hold at one instant."""
+    """The rows of an answer that are valid at one instant."""
     holds = (batch.start <= instant) & (instant < batch.end) & (beginning <= instant)
     return answers.snapshot_table(plan.schema, batch.where(holds))

@@ -1,4 +1,4 @@
-"""The thread of a running query: it sleeps until something arrives, and then runs a round."""
+"""The thread of a running query: it sleeps until rows arrive, then runs a round."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from millstream.runtime.inbox import Inbox
 from millstream.runtime.inputs import Input
 from millstream.runtime.rounds import Rounds
 
-COMPANY = 250_000  # microseconds that a round waits for streams that came with the others so far
+COMPANY = 250_000  # microseconds that a round waits for streams that usually arrive together
 
 
 class Worker:
-    """`moved` tells that the frontier moved, or that all is over; `done`, that it is."""
+    """`moved` signals that the frontier moved or the query ended; `done`, that it ended."""
 
     def __init__(self, rounds: Rounds, inbox: Inbox, clock: Clock) -> None:
         self._rounds = rounds
@@ -48,7 +48,7 @@ class Worker:
                 with self.moved:
                     self.moved.notify_all()
             rounds.end()
-        except BaseException as error:  # also an exit: whoever waits must hear of it
+        except BaseException as error:  # including SystemExit: waiting threads must be woken
             rounds.fail(error)
         self.part()
         try:
@@ -57,17 +57,16 @@ class Worker:
             rounds.fail(error)
 
     def part(self) -> None:
-        """From those who push, and from the operators."""
+        """Detach from producers and close the operators."""
         self._rounds.accept_no_more()
         for input in self._rounds.inputs:
             input.detach()
         self._rounds.executor.close()
 
     def _await(self) -> list[Input] | None:
-        """The inputs that have something, none if the clock shall move the query; None when all is
-        over."""
+        """The inputs with rows, empty if the clock moves the query; None at the end."""
         rounds = self._rounds
-        company: int | None = None  # until when others may come along
+        company: int | None = None  # until when to wait for others
         with self._inbox.lock:
             while True:
                 ready = [input for input in rounds.inputs if input.ready]
@@ -94,14 +93,14 @@ class Worker:
                 self._clock.wait(self._inbox.work, until)
 
     def await_frontier(self, instant: int, timeout: float | None) -> bool:
-        """Wait until an instant is final; False if it does not become so."""
+        """Wait until an instant is final; False if it does not become final."""
 
         def passed() -> bool:
             return self._rounds.executor.frontier > instant or self.done.is_set()
 
         if threading.current_thread() is not self._inbox.owner:
             with self._inbox.lock:
-                self._inbox.work.notify_all()  # the clock may bring the query there
+                self._inbox.work.notify_all()  # the clock may advance the query
             with self.moved:
                 self.moved.wait_for(passed, timeout)
         return self._rounds.executor.frontier > instant
