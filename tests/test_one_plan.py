@@ -16,6 +16,7 @@ from effort import examples
 from millstream.fragments.cutting import fragments_of
 from millstream.fragments.text import fragments_text
 from millstream.physical.operator import PhysicalPlan
+from millstream.physical.signature import Signatures
 from millstream.physical.text import physical_text
 from millstream.runtime.executor import InlineExecutor
 from oracle.judged_streams import JudgedStream, session_of
@@ -61,7 +62,7 @@ def test_a_started_query_runs_what_is_explained(
     for text in QUERIES.values():
         query = query_of(session, text)
         query.start("noop")
-        assert physical_text(started.pop(), query.plan.domain) == explained(query)
+        assert physical_text(started.pop(), query.plan.domain, Signatures()) == explained(query)
 
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -70,7 +71,7 @@ def test_random_queries(case: tuple[list[JudgedStream], str], started: list[Phys
     streams, text = case
     query = query_of(session_of(streams, []), text)
     query.start("noop")
-    assert physical_text(started.pop(), query.plan.domain) == explained(query)
+    assert physical_text(started.pop(), query.plan.domain, Signatures()) == explained(query)
 
 
 @pytest.mark.xdist_group("spark")
@@ -102,7 +103,7 @@ def test_what_is_dropped_is_explained(tmp_path: Path, started: list[PhysicalPlan
     query = query_of(session, "SELECT k FROM A WHERE k > 1")
     query.start("noop")
     shown = explained(query)
-    assert physical_text(started[0], query.plan.domain) == shown
+    assert physical_text(started[0], query.plan.domain, Signatures()) == shown
     assert "1327217885" in shown, "the drops are shown"
 
 

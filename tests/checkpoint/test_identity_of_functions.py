@@ -79,7 +79,7 @@ def fingerprints(definitions: list[str], seed: int) -> list[str]:
     """Of `f` after each definition, in a process of its own."""
     program = SETUP + textwrap.dedent(
         f"""
-        from millstream.checkpoint.fingerprint import fingerprint
+        from millstream.model.fingerprint import fingerprint
         for definition in {definitions!r}:
             names = dict(globals())
             exec(definition, names)

@@ -178,7 +178,7 @@ def test_every_kind_with_every_member_of_its_enums(made: type) -> None:
             data = logical.plan_data(value)
             assert logical.plan_of(carried(data)) == value
         elif isinstance(value, PhysicalPlan):
-            fragment = Fragment(0, 0, Outputs((value,)), (), keyed=bool(round_ % 2))
+            fragment = Fragment(0, 0, Outputs((value,)), (), bool(round_ % 2), ("signature",))
             data = fragments_data((fragment,))
             assert fragments_of_data(carried(data)) == (fragment,)
         else:

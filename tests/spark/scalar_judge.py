@@ -176,6 +176,8 @@ def by_spark(
 
 # --- the comparison ---------------------------------------------------------------------------
 
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:E-?\d+)?")
+
 
 def exactly(value: Any) -> Any:
     """A key that tells -0.0 from 0.0 and 1 from True; NaN is itself."""
@@ -189,14 +191,13 @@ def exactly(value: Any) -> Any:
 
 
 def roughly(a: Any, b: Any) -> bool:
-    """Doubles, or texts of doubles, that differ in their last digits at most."""
+    """Doubles, or texts with doubles in them, that differ in their last digits at most."""
     if isinstance(a, tuple) and isinstance(b, tuple) and (FAILED,) not in (a[:1], b[:1]):
         return len(a) == len(b) and all(map(roughly, a, b))
     if isinstance(a, str) and isinstance(b, str):
-        try:
-            a, b = float(a), float(b)
-        except ValueError:
-            return a == b
+        numbers = [[float(n) for n in _NUMBER.findall(text)] for text in (a, b)]
+        same_text = _NUMBER.sub("", a) == _NUMBER.sub("", b)
+        return same_text and len(numbers[0]) == len(numbers[1]) and all(map(roughly, *numbers))
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-6) or exactly(a) == exactly(b)
     if isinstance(a, Decimal) and isinstance(b, Decimal):

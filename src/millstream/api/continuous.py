@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from millstream.optimizer.cost import Estimates
     from millstream.optimizer.planned import PlannedQuery
     from millstream.physical.operator import PhysicalPlan
+    from millstream.physical.signature import Signatures
     from millstream.runtime.delivery import AnswerForm
     from millstream.runtime.running import Running
     from millstream.runtime.whole_answers import RandomDraws
@@ -151,7 +152,14 @@ class ContinuousQuery(CatalogEntry):
     def _physical_json(self) -> dict[str, object]:
         from millstream.physical.text import physical_json
 
-        return physical_json(self._started_as.physical, self.plan.domain)
+        return physical_json(self._started_as.physical, self._signatures, self.plan.domain)
+
+    @property
+    def _signatures(self) -> Signatures:
+        from millstream.physical.signature import Signatures
+
+        catalog = self._workspace.catalog
+        return Signatures(catalog.functions, catalog.aggregates)
 
     def _costs_text(self) -> str:
         from millstream.optimizer.cost.text import costs_text
@@ -161,7 +169,7 @@ class ContinuousQuery(CatalogEntry):
     def _costs_json(self) -> dict[str, object]:
         from millstream.optimizer.cost.text import costs_json
 
-        return costs_json(self.estimates())
+        return costs_json(self.estimates(), self._signatures)
 
     # --- its whole answer ------------------------------------------------------------------------
 

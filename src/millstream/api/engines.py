@@ -89,9 +89,7 @@ class ReferenceEngine:
         )
 
     def explained(self, query: PlannedQuery) -> str:
-        from millstream.physical.text import physical_text
-
-        return physical_text(query.physical, query.bound.domain)
+        return _explained(query, self._catalog)
 
 
 class LocalEngine:
@@ -144,6 +142,12 @@ class LocalEngine:
         return Opener(own, chance.seed, checkpoint, discards=discards)
 
     def explained(self, query: PlannedQuery) -> str:
-        from millstream.physical.text import physical_text
+        return _explained(query, self._catalog)
 
-        return physical_text(query.physical, query.bound.domain)
+
+def _explained(query: PlannedQuery, catalog: Catalog) -> str:
+    from millstream.physical.signature import Signatures
+    from millstream.physical.text import physical_text
+
+    signatures = Signatures(catalog.functions, catalog.aggregates)
+    return physical_text(query.physical, query.bound.domain, signatures)

@@ -31,6 +31,7 @@ from millstream.physical.batch import Ints
 from millstream.physical.expressions import Draws
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.ordering import order_words
+from millstream.physical.signature import Signatures
 from millstream.physical.text import physical_json, physical_text
 from millstream.relations.live_answer import reading
 from millstream.runtime import bounded
@@ -152,12 +153,20 @@ class PullQuery(CatalogEntry):
         if format == "json":
             told_as = plan_json(self.pull.plan)
             if physical:
-                told_as = {"logical": told_as, "physical": physical_json(self._kept_plan)}
+                told_as = {
+                    "logical": told_as,
+                    "physical": physical_json(self._kept_plan, self._signatures),
+                }
             return json.dumps(told_as, indent=2, ensure_ascii=False)
         told = [plan_text(self.pull.plan)]
         if physical:
-            told.append(physical_text(self._kept_plan, self.pull.plan.domain))
+            told.append(physical_text(self._kept_plan, self.pull.plan.domain, self._signatures))
         return "\n\n".join(told)
+
+    @property
+    def _signatures(self) -> Signatures:
+        catalog = self._session.workspace.catalog
+        return Signatures(catalog.functions, catalog.aggregates)
 
 
 class PullSession(Protocol):

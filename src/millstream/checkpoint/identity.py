@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.checkpoint.files import CheckpointError, Files
-from millstream.checkpoint.fingerprint import fingerprint
 from millstream.checkpoint.records import sealed, unsealed
 from millstream.logical.evaluate import UserAggregate, UserFunction
 from millstream.logical.expressions import AggregateCall, Call
@@ -49,7 +48,7 @@ def identity(
     return Identity(
         json.dumps([_essence(plan_data(plan)), emit]),
         streams,
-        {name: _digest(functions.get(name) or aggregates[name]) for name in used},
+        {name: (functions.get(name) or aggregates[name]).digest for name in used},
     )
 
 
@@ -80,15 +79,6 @@ def _called(plan: Plan) -> set[str]:
         for part in expressions(node)
         if isinstance(part, Call | AggregateCall)
     }
-
-
-def _digest(function: UserFunction | UserAggregate) -> str:
-    """A digest of the code and everything it uses: it changes whenever the function may behave
-    differently."""
-    parts = dict(vars(function))
-    if parts.get("accumulator") is None:  # as in checkpoints from before there were any
-        parts.pop("accumulator", None)
-    return fingerprint(tuple(parts.values()))
 
 
 def claim(files: Files, own: Identity, plan: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,11 +8,10 @@ state or shards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from millstream.fragments.edges import LEAVES, Exchange, Fragment, Outputs, Received
+from millstream.fragments.edges import LEAVES, OUTPUTS, Exchange, Fragment, Outputs, Received
 from millstream.fragments.requirements import Requirement, following, requirement, spread
 from millstream.logical.expressions import Expression
 from millstream.physical.operator import Pattern, PhysicalPlan, weakest_of
@@ -23,13 +22,14 @@ from millstream.physical.operators.source import Source, sources_of
 from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.union import Union
 from millstream.physical.placing import Exchanged, Placing
+from millstream.physical.signature import Signatures, nodes_of
 
 ColumnKey: TypeAlias = tuple[str, str]
 
 
-def fragments_of(plan: PhysicalPlan) -> tuple[Fragment, ...]:
+def fragments_of(plan: PhysicalPlan, signatures: Signatures | None = None) -> tuple[Fragment, ...]:
     """The fragments, producers before consumers, the leaves first."""
-    cutter = _Cutter()
+    cutter = _Cutter(signatures or Signatures())
     root = cutter.site(plan)
     cutter.send(_Cut(root.fragment, plan, None, (), False))
     return cutter.fragments()
@@ -37,7 +37,7 @@ def fragments_of(plan: PhysicalPlan) -> tuple[Fragment, ...]:
 
 def placing(plan: PhysicalPlan, places: int) -> Placing:
     """What the cost model needs to know about the fragments of a plan on `places` places."""
-    cutter = _Cutter()
+    cutter = _Cutter(Signatures())
     root = cutter.site(plan)
     cutter.send(_Cut(root.fragment, plan, None, (), False))
     levels = max(fragment.level for fragment in cutter.fragments())
@@ -67,6 +67,7 @@ class _Cut:
 
 @dataclass
 class _Cutter:
+    _signatures: Signatures
     _sites: dict[int, _Site] = field(default_factory=dict)
     _cuts: list[_Cut] = field(default_factory=list)
     _crossing: dict[tuple[int, int], _Cut] = field(default_factory=dict)  # by consumer and port
@@ -236,8 +237,15 @@ class _Cutter:
         own.sort(key=lambda cut: exchanges[id(cut)].port)
         rebuilt = _Rebuilder(self._crossing, exchanges)
         plan = Outputs(tuple(rebuilt.node(cut.node) for cut in own))
+        *nodes, _ = nodes_of(plan)
+        signatures = [self._signatures[rebuilt.whole[id(node)]] for node in nodes]
         return Fragment(
-            number, level, plan, tuple(exchanges[id(cut)] for cut in own), self._keyed[fragment]
+            number,
+            level,
+            plan,
+            tuple(exchanges[id(cut)] for cut in own),
+            self._keyed[fragment],
+            (*signatures, OUTPUTS),
         )
 
 
@@ -250,11 +258,13 @@ class _Rebuilder:
         self._crossing = crossing
         self._exchanges = exchanges
         self._known: dict[int, PhysicalPlan] = {}
+        self.whole: dict[int, PhysicalPlan] = {}  # the node of the whole plan for each new one
 
     def node(self, node: PhysicalPlan) -> PhysicalPlan:
         if id(node) not in self._known:
             inputs = [self._input(node, port) for port in range(len(node.inputs))]
-            self._known[id(node)] = _with_inputs(node, inputs)
+            made = self._known[id(node)] = node.with_inputs(inputs)
+            self.whole[id(made)] = node
         return self._known[id(node)]
 
     def _input(self, node: PhysicalPlan, port: int) -> PhysicalPlan:
@@ -266,16 +276,9 @@ class _Rebuilder:
             pattern = cut.node.pattern
             if exchange.producer != LEAVES and pattern is Pattern.WEAKEST:
                 pattern = weakest_of(pattern, Pattern.WEAK)  # shards progress independently
-            self._known[id(cut)] = Received(exchange.number, cut.node.schema, pattern)
+            made = self._known[id(cut)] = Received(exchange.number, cut.node.schema, pattern)
+            self.whole[id(made)] = cut.node
         return self._known[id(cut)]
-
-
-def _with_inputs(node: PhysicalPlan, inputs: Sequence[PhysicalPlan]) -> PhysicalPlan:
-    if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
-        return node
-    if hasattr(node, "sources"):
-        return replace(node, sources=tuple(inputs))  # type: ignore[type-var]
-    return replace(node, **dict(zip(node.input_names, inputs, strict=True)))  # type: ignore[type-var]
 
 
 def _is_small(plan: PhysicalPlan) -> bool:

@@ -10,8 +10,11 @@ from millstream.logical.expressions import Expression
 from millstream.logical.plan import Schema
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
+from millstream.physical.signature import Signatures
+from millstream.runtime.graph import Graph
 
 LEAVES = 0  # the number of the fragment of the sources
+OUTPUTS = "outputs"  # in place of a signature: the root of a fragment is no node of the whole plan
 ANSWER = 0  # the number of the exchange that sends the answer to the driver
 
 
@@ -31,13 +34,21 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Operators that run in one place. The outputs of its plan belong to its `exchanges`."""
+    """Operators that run in one place. The outputs of its plan belong to its `exchanges`.
+    `signatures` are those that its nodes have in the whole plan; what is received has that of the
+    node that sends it."""
 
     number: int
     level: int
     plan: Outputs
     exchanges: tuple[Exchange, ...]
     keyed: bool
+    signatures: tuple[str, ...]
+
+    def graph(self, context: Context) -> Graph:
+        return Graph(
+            self.plan, context, lambda batch: None, Signatures.given(self.plan, self.signatures)
+        )
 
     def shards(self, count: int) -> int:
         return count if self.keyed else 1

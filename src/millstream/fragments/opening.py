@@ -19,6 +19,7 @@ from millstream.fragments.remote_query import RemoteQuery
 from millstream.model.structures import StructureError
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.plan_data import plan_data, plan_of
+from millstream.physical.signature import Signatures
 from millstream.runtime.graph import Receive
 
 SHARDS_A_PLACE = 4  # allows more places after a restart
@@ -54,9 +55,10 @@ class Opener:
     ) -> tuple[PhysicalPlan, RemoteQuery]:
         """The plan that the checkpoint was started with, if any."""
         shards = 1 if self.places == 1 else SHARDS_A_PLACE * self.places
+        signatures = Signatures(context.functions, context.aggregates)
         own = {
             "plan": plan_data(plan),
-            "fragments": fragments_data(fragments_of(plan)),
+            "fragments": fragments_data(fragments_of(plan, signatures)),
             "shards": shards,
             "seed": self.seed,
         }

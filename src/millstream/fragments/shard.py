@@ -53,7 +53,7 @@ class Shard:
     def __init__(self, fragment: Fragment, context: Context) -> None:
         self._fragment = fragment
         self._context = context
-        self._graph = Graph(fragment.plan, context, lambda batch: None)
+        self._graph = fragment.graph(context)
         self._ports: dict[int, Vertex] = {
             vertex.node.exchange: vertex
             for vertex in self._graph.vertices
@@ -148,7 +148,7 @@ def _in_order(batch: Batch) -> Batch:
 def leaf_frontiers(work: RemoteQuery, sources: Mapping[str, int]) -> dict[int, int]:
     """The frontier of each exchange of the leaves, given those of the sources."""
     leaves = work.leaves
-    graph = Graph(leaves.plan, work.context(leaves.number), lambda batch: None)
+    graph = leaves.graph(work.context(leaves.number))
     for stream, vertices in graph.sources.items():
         for vertex in vertices:
             graph.push(vertex, Batch.empty(vertex.node.types, sources.get(stream, INFINITY)))

@@ -23,7 +23,6 @@ from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch, merged
 from millstream.physical.operators.source import sources_of
 from millstream.runtime.bounded import source_batch
-from millstream.runtime.graph import Graph
 from millstream.runtime.tally import Tally
 
 # --- the leaves -----------------------------------------------------------------------------------
@@ -52,7 +51,7 @@ def leaf_messages(work: RemoteQuery, inputs: Iterable[LeafInput]) -> Iterator[Me
 def _leaf(work: RemoteQuery, input: LeafInput) -> Iterator[Message]:
     context = work.context(input.first)
     context.beginning = NEVER  # report errors of all rows: none precedes the first
-    graph = Graph(work.leaves.plan, context, lambda batch: None)
+    graph = work.leaves.graph(context)
     for vertex in graph.sources.get(input.stream, []):
         graph.push(vertex, source_batch(vertex.node, input.records, input.first, NEVER))
     root = graph.root.operator

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from millstream.fragments.edges import LEAVES, Exchange, Fragment
 from millstream.logical.text import expression_text
 from millstream.model.time import RAW_TIME, TimeDomain
+from millstream.physical.signature import Signatures
 from millstream.physical.text import physical_text
 
 
@@ -21,9 +22,10 @@ def _lines(fragment: Fragment, time: TimeDomain) -> Iterator[str]:
     else:
         shards = "shards by key" if fragment.keyed else "one shard"
         yield f"Fragment {fragment.number}: {shards}"
+    signatures = Signatures.given(fragment.plan, fragment.signatures)
     for exchange, plan in zip(fragment.exchanges, fragment.plan.sources, strict=True):
         yield f"  {_way(exchange)}"
-        yield from (f"    {line}" for line in physical_text(plan, time).splitlines())
+        yield from (f"    {line}" for line in physical_text(plan, time, signatures).splitlines())
 
 
 def _way(exchange: Exchange) -> str:

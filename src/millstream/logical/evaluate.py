@@ -6,7 +6,7 @@ The reference uses it. The vectorized versions in the engines are tested against
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from millstream.logical.expressions import (
 from millstream.logical.functions import EvaluationError, Signature
 from millstream.logical.plan import Schema
 from millstream.model.elements import Row
+from millstream.model.fingerprint import fingerprint
 from millstream.model.types import sql_name
 from millstream.model.values import out_of_years, to_arrow, to_plain
 
@@ -39,6 +40,11 @@ class UserFunction:
     name: str
     function: Callable[..., pa.Array]
     returns: pa.DataType
+
+    @property
+    def digest(self) -> str:
+        """It changes whenever the code, or anything that the code uses, may behave differently."""
+        return fingerprint(_values(self))
 
     def call(self, arguments: tuple[pa.DataType, ...], values: tuple[object, ...]) -> object:
         columns = [to_arrow([value], type) for value, type in zip(values, arguments, strict=True)]
@@ -69,6 +75,11 @@ class UserAggregate:
     load: Callable[[object], object] | None = None
     accumulator: Callable[[AggregateCall], Any] | None = None
 
+    @property
+    def digest(self) -> str:
+        """It changes whenever the code, or anything that the code uses, may behave differently."""
+        return fingerprint(_values(self))
+
     def evaluate(self, rows: list[Row]) -> object:
         """The value over the rows of a group; NULL over none. Rows with a NULL are skipped."""
         try:
@@ -81,6 +92,12 @@ class UserAggregate:
         except Exception as error:  # whatever the user's code raises is the group's error
             raise EvaluationError(f'aggregate "{self.name}" failed: {error}') from error
         return _returned([value], self.returns, f'aggregate "{self.name}"')[0]
+
+
+def _values(user: UserFunction | UserAggregate) -> dict[str, object]:
+    """What the user gave; other parts do not count, so that there may be new ones."""
+    given = {field.name: getattr(user, field.name) for field in fields(user)}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _returned(result: Any, returns: pa.DataType, what: str) -> list[Any]:

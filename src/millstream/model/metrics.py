@@ -10,9 +10,11 @@ from millstream.model.instants import Instant
 
 @dataclass(frozen=True)
 class OperatorMetrics:
-    """`rate` is input rows per second since the start; `selectivity` is output rows per input row;
-    `seconds` is the processing time of the operator itself."""
+    """`id` is that of the operator in `explain(format="json", physical=True)`. `rate` is input rows
+    per second since the start; `selectivity` is output rows per input row; `seconds` is the
+    processing time of the operator itself."""
 
+    id: str
     name: str
     rows_in: int
     rows_out: int

@@ -57,6 +57,7 @@ OPERATOR_KINDS: dict[str, type[PhysicalPlan]] = {
     "union": Union,
 }
 
+_KINDS: dict[type, str] = {made: kind for kind, made in (OPERATOR_KINDS | EXPRESSION_KINDS).items()}
 _PLANS = Structures(PhysicalPlan, OPERATOR_KINDS, EXPRESSION_KINDS)
 
 
@@ -68,3 +69,10 @@ def plan_of(data: Any) -> PhysicalPlan:
     """StructureError if this version cannot read it."""
     root: PhysicalPlan = _PLANS.from_data(data, PhysicalPlan)
     return root
+
+
+def kind_of(part: object) -> str:
+    """What documents call an operator or an expression; one from outside goes by its class."""
+    made = type(part)
+    known = _KINDS.get(made)
+    return f"{made.__module__}.{made.__qualname__}" if known is None else known

@@ -44,14 +44,24 @@ from millstream.physical.operators.source import Source
 from millstream.physical.operators.split import Split
 from millstream.physical.operators.time_window import TimeWindow
 from millstream.physical.operators.top_n import TopN
+from millstream.physical.signature import Signatures, short
 
 
-def physical_text(plan: PhysicalPlan, time: TimeDomain = RAW_TIME) -> str:
-    """The plan, with durations in the time units of its streams."""
-    return "\n".join(_lines(plan, 0, time, SharedNodes(plan)))
+def physical_text(
+    plan: PhysicalPlan, time: TimeDomain = RAW_TIME, signatures: Signatures | None = None
+) -> str:
+    """The plan, with durations in the time units of its streams. With `signatures` each line ends
+    with the first digits of its node's."""
+    return "\n".join(_lines(plan, 0, time, SharedNodes(plan), signatures))
 
 
-def _lines(plan: PhysicalPlan, level: int, time: TimeDomain, shared: SharedNodes) -> Iterator[str]:
+def _lines(
+    plan: PhysicalPlan,
+    level: int,
+    time: TimeDomain,
+    shared: SharedNodes,
+    signatures: Signatures | None,
+) -> Iterator[str]:
     margin = "  " * level
     if shared.is_known(plan):
         yield f"{margin}Shared {shared.name(plan)}"
@@ -59,22 +69,29 @@ def _lines(plan: PhysicalPlan, level: int, time: TimeDomain, shared: SharedNodes
     told = properties(plan, time) | facts(plan)
     if shared.is_shared(plan):
         told["shared"] = shared.name(plan)
+    if signatures is not None:
+        told["id"] = short(signatures[plan])
     yield margin + " ".join(
         [type(plan).__name__, *(f"{key}={value}" for key, value in told.items())]
     )
     for child in plan.inputs:
-        yield from _lines(child, level + 1, time, shared)
+        yield from _lines(child, level + 1, time, shared, signatures)
 
 
-def physical_json(plan: PhysicalPlan, time: TimeDomain = RAW_TIME) -> dict[str, object]:
+def physical_json(
+    plan: PhysicalPlan, signatures: Signatures, time: TimeDomain = RAW_TIME
+) -> dict[str, object]:
     """The plan as plain data. A node that occurred before is `{"operator": "Shared", …}`."""
-    return _json(plan, time, SharedNodes(plan))
+    return _json(plan, signatures, time, SharedNodes(plan))
 
 
-def _json(plan: PhysicalPlan, time: TimeDomain, shared: SharedNodes) -> dict[str, object]:
+def _json(
+    plan: PhysicalPlan, signatures: Signatures, time: TimeDomain, shared: SharedNodes
+) -> dict[str, object]:
+    known: dict[str, object] = {"id": signatures[plan]}
     if shared.is_known(plan):
-        return {"operator": "Shared", "shared": shared.name(plan)}
-    told: dict[str, object] = {"operator": type(plan).__name__}
+        return known | {"operator": "Shared", "shared": shared.name(plan)}
+    told = known | {"operator": type(plan).__name__}
     if shared.is_shared(plan):
         told["shared"] = shared.name(plan)
     return told | {
@@ -85,7 +102,7 @@ def _json(plan: PhysicalPlan, time: TimeDomain, shared: SharedNodes) -> dict[str
         "columns": [
             {"name": field.name, "type": types.sql_name(field.type)} for field in plan.schema
         ],
-        "inputs": [_json(child, time, shared) for child in plan.inputs],
+        "inputs": [_json(child, signatures, time, shared) for child in plan.inputs],
     }
 
 

@@ -17,6 +17,7 @@ from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged, pieces
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.source import Source
+from millstream.physical.signature import Signatures
 from millstream.runtime.tally import Tally
 
 Receive: TypeAlias = Callable[[Batch], None]  # takes the output of the root
@@ -27,6 +28,7 @@ class Vertex:
     """An operator in the graph, its consumers, and its counters."""
 
     node: PhysicalPlan
+    signature: str
     operator: Operator
     consumers: list[tuple[Vertex, int]] = field(default_factory=list)
     frontier: int = NEVER
@@ -41,13 +43,25 @@ class Vertex:
 
 
 class Graph:
-    """The operators of a plan; the output of the root goes to `receive`."""
+    """The operators of a plan; the output of the root goes to `receive`.
 
-    def __init__(self, plan: PhysicalPlan, context: Context, receive: Receive) -> None:
+    Nodes that compute the same are one vertex. In a fragment they are not, and `signatures` has
+    those of the whole plan: equal nodes may get rows that are placed by different keys.
+    """
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        context: Context,
+        receive: Receive,
+        signatures: Signatures | None = None,
+    ) -> None:
         self.context = context
         self._receive = receive
         self._begun = False
-        self._vertices: dict[int, Vertex] = {}
+        self._merges = signatures is None
+        self._signatures = signatures or Signatures(context.functions, context.aggregates)
+        self._vertices: dict[str | int, Vertex] = {}
         self.root = self._open(plan)
         context.in_order = plan.pattern is Pattern.WEAKEST
         self.sources: dict[str, list[Vertex]] = {}
@@ -56,13 +70,15 @@ class Graph:
                 self.sources.setdefault(vertex.node.stream, []).append(vertex)
 
     def _open(self, node: PhysicalPlan) -> Vertex:
-        if id(node) not in self._vertices:
+        signature = self._signatures[node]
+        key = signature if self._merges else id(node)
+        if key not in self._vertices:
             inputs = [self._open(child) for child in node.inputs]
-            vertex = Vertex(node, node.open(self.context))
+            vertex = Vertex(node, signature, node.open(self.context))
             for port, child in enumerate(inputs):
                 child.consumers.append((vertex, port))
-            self._vertices[id(node)] = vertex
-        return self._vertices[id(node)]
+            self._vertices[key] = vertex
+        return self._vertices[key]
 
     @property
     def vertices(self) -> list[Vertex]:
@@ -125,6 +141,7 @@ class Graph:
         """The work and state of each operator, from the root down."""
         return [
             Tally(
+                vertex.signature,
                 type(vertex.node).__name__,
                 vertex.rows_in,
                 vertex.rows_out,
@@ -140,16 +157,22 @@ class Graph:
         """Includes the frontier of each edge: a frontier that a consumer has seen is not passed on
         again."""
         return {
-            "operators": [vertex.operator.save() for vertex in self.vertices],
-            "frontiers": [vertex.frontier for vertex in self.vertices],
+            "operators": [
+                [vertex.signature, vertex.frontier, vertex.operator.save()]
+                for vertex in self.vertices
+            ],
             "begun": self._begun,
         }
 
     def restore(self, state: State) -> None:
-        vertices = zip(self.vertices, state["operators"], state["frontiers"], strict=True)
-        for vertex, own, frontier in vertices:
+        """Operators find their states by signature; equal ones in the order of the plan."""
+        saved: dict[str, list[tuple[int, State]]] = {}
+        for signature, frontier, own in state["operators"]:
+            saved.setdefault(signature, []).append((frontier, own))
+        for vertex in self.vertices:
+            vertex.frontier, own = saved[vertex.signature].pop(0)
             vertex.operator.restore(own)
-            vertex.frontier = frontier
+        assert not any(saved.values())
         self._begun = state["begun"]
 
     def walk(self) -> Iterator[Vertex]:

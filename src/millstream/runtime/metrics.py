@@ -17,6 +17,7 @@ def instant(frontier: int, domain: TimeDomain) -> Instant | None:
 
 def operator_metrics(tally: Tally, domain: TimeDomain, elapsed: float) -> OperatorMetrics:
     return OperatorMetrics(
+        tally.id,
         tally.name,
         tally.rows_in,
         tally.rows_out,

@@ -13,6 +13,7 @@ from millstream.model.time import INFINITY
 class Tally:
     """For one operator, or all its shards together."""
 
+    id: str  # its signature
     name: str
     rows_in: int
     rows_out: int
@@ -24,7 +25,7 @@ class Tally:
     def told(self) -> list[Any]:
         """As plain values."""
         return [
-            self.name, self.rows_in, self.rows_out, self.seconds, self.state_rows,
+            self.id, self.name, self.rows_in, self.rows_out, self.seconds, self.state_rows,
             self.state_bytes, self.frontier,
         ]  # fmt: skip
 
@@ -51,6 +52,7 @@ def together(tallies: Iterable[Tally]) -> Tally:
     """The sum over parallel shards; at least one."""
     found = list(tallies)
     return Tally(
+        found[0].id,
         found[0].name,
         sum(tally.rows_in for tally in found),
         sum(tally.rows_out for tally in found),

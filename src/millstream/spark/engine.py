@@ -20,6 +20,7 @@ from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.optimizer.planned import PlannedQuery
 from millstream.physical.operator import PhysicalPlan
+from millstream.physical.signature import Signatures
 from millstream.runtime.executor import OpenExecutor
 from millstream.runtime.whole_answers import RandomDraws, RunAnswer, answer_table, snapshot_of
 from millstream.spark import bounded
@@ -98,7 +99,8 @@ class SparkEngine:
         """With one shard per task."""
         places = self._spark().sparkContext.defaultParallelism
         functions, aggregates = self._catalog.functions, self._catalog.aggregates
-        return RemoteQuery(fragments_of(physical), places, places, functions, aggregates, seed)
+        fragments = fragments_of(physical, Signatures(functions, aggregates))
+        return RemoteQuery(fragments, places, places, functions, aggregates, seed)
 
     def _native(self, plan: Plan) -> NativeQuery | None:
         """The query for plain Spark, if it has no state and Spark reads all its streams. For EMIT
@@ -122,7 +124,8 @@ class SparkEngine:
         """A started query reports late rows and each row that fails, so Spark runs only its leaves
         natively."""
         plan = query.optimized
-        text = fragments_text(fragments_of(query.physical), plan.domain)
+        signatures = Signatures(self._catalog.functions, self._catalog.aggregates)
+        text = fragments_text(fragments_of(query.physical, signatures), plan.domain)
         read = self._sources.read_by_spark(plan)
         leaves = [leaf_of(plan, s) for s in read.values() if s.connector is not None]
         whole = ["native: the whole query, when it is run"] if self._native(plan) else []

@@ -8,6 +8,7 @@ from millstream.model.time import TimeDomain
 from millstream.optimizer.cost.estimate import Estimate, Estimates
 from millstream.physical.operator import Pattern, PhysicalPlan
 from millstream.physical.operators.source import Source
+from millstream.physical.signature import Signatures
 from millstream.physical.text import SharedNodes, properties
 
 _HEADINGS = ("rate", "valid", "rows", "memory", "processor")
@@ -87,7 +88,7 @@ def assumptions(estimates: Estimates) -> Iterator[str]:
 # --- as data --------------------------------------------------------------------------------------
 
 
-def costs_json(estimates: Estimates) -> dict[str, object]:
+def costs_json(estimates: Estimates, signatures: Signatures) -> dict[str, object]:
     """Rates are rows per second (on raw time per unit), validity is in chronons, processor time in
     seconds per second (per unit)."""
     second = estimates.statistics.second
@@ -97,19 +98,23 @@ def costs_json(estimates: Estimates) -> dict[str, object]:
         "processor": estimates.cost * second / 1e9,
         "assumed": list(assumptions(estimates)),
         "engine": {each.name: each.cost * second / 1e9 for each in estimates.engine},
-        "plan": _node_json(estimates, estimates.plan, SharedNodes(estimates.plan)),
+        "plan": _node_json(estimates, estimates.plan, signatures, SharedNodes(estimates.plan)),
     }
 
 
-def _node_json(estimates: Estimates, node: PhysicalPlan, shared: SharedNodes) -> dict[str, object]:
+def _node_json(
+    estimates: Estimates, node: PhysicalPlan, signatures: Signatures, shared: SharedNodes
+) -> dict[str, object]:
+    known: dict[str, object] = {"id": signatures[node]}
     if shared.is_known(node):
-        return {"operator": "Shared", "shared": shared.name(node)}
-    told: dict[str, object] = {"operator": type(node).__name__}
+        return known | {"operator": "Shared", "shared": shared.name(node)}
+    told = known | {"operator": type(node).__name__}
     if shared.is_shared(node):
         told["shared"] = shared.name(node)
     told["properties"] = properties(node, estimates.statistics.domain)
     told |= _estimate_json(estimates[node], estimates.statistics.second)
-    return told | {"inputs": [_node_json(estimates, child, shared) for child in node.inputs]}
+    inputs = [_node_json(estimates, child, signatures, shared) for child in node.inputs]
+    return told | {"inputs": inputs}
 
 
 def _estimate_json(own: Estimate, second: float) -> dict[str, object]:
