@@ -237,7 +237,7 @@ def check_metrics(session: ms.Session, text: str, **options: Any) -> list[str]:
         session.stream(name, table, time="t")
     query = session.sql(text)
     with query.start(lambda table, batch: None, **options) as running:
-        assert running.wait(60)
+        assert running.wait(300)
         told = running.metrics.operators
     assert {(each.id, each.name) for each in told} == explained_ids(query)
     return [each.name for each in told]
