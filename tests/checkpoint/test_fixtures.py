@@ -136,10 +136,17 @@ def test_an_unknown_kind_of_operator(join: Path) -> None:
 
 def test_a_state_that_does_not_fit(join: Path) -> None:
     changed(join / "query", lambda told: told.update(version="9.9"))
-    changed(join / "plan", lambda told: told["fragments"]["nodes"][-1].update(sources=[0]))
+    changed(join / "plan", lambda told: told["fragments"]["value"][1]["signatures"].reverse())
     told = refusal(join)
     assert "a state of the checkpoint does not fit the query (" in told
     assert "it was written by version 9.9, this is version" in told
+
+
+def test_fragments_whose_operators_have_no_names(join: Path) -> None:
+    changed(join / "plan", lambda told: told["fragments"]["nodes"][-1].update(sources=[0]))
+    assert "the plan of the checkpoint cannot be read: it has 5 names for 2 operators" in refusal(
+        join
+    )
 
 
 @pytest.mark.parametrize("folder", ["state", "manifests", "spool", ".", "spool/A"])

@@ -41,6 +41,7 @@ from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.multi_join import MultiJoin
 from millstream.physical.operators.semi_join import Numbered
 from millstream.physical.operators.source import Source as OwnSource
+from millstream.physical.signature import nodes_of
 from oracle.agreement import Bench
 from oracle.judged_streams import JudgedStream
 from oracle.query_generator import cases
@@ -178,7 +179,9 @@ def test_every_kind_with_every_member_of_its_enums(made: type) -> None:
             data = logical.plan_data(value)
             assert logical.plan_of(carried(data)) == value
         elif isinstance(value, PhysicalPlan):
-            fragment = Fragment(0, 0, Outputs((value,)), (), bool(round_ % 2), ("signature",))
+            outputs = Outputs((value,))
+            names = tuple(f"signature {number}" for number, _ in enumerate(nodes_of(outputs)))
+            fragment = Fragment(0, 0, outputs, (), bool(round_ % 2), names)
             data = fragments_data((fragment,))
             assert fragments_of_data(carried(data)) == (fragment,)
         else:

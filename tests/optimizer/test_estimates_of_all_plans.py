@@ -14,6 +14,7 @@ from millstream.optimizer.cost import Estimates, estimate
 from millstream.optimizer.cost.text import costs_json, costs_text
 from millstream.optimizer.statistics import ColumnStatistics, Statistics, StreamStatistics
 from millstream.physical.operators.source import Source
+from millstream.physical.signature import Signatures
 from oracle.agreement import Bench
 from oracle.judged_streams import DERIVED, STREAMS
 from oracle.query_texts import TEXTS
@@ -38,7 +39,7 @@ def check(estimates: Estimates) -> None:
         assert 0 <= own.output.retracted <= 1 + 1e-9
         assert own.output.ahead >= 0
     assert costs_text(estimates)
-    assert costs_json(estimates)
+    assert costs_json(estimates, Signatures())
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=TEXTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from textwrap import dedent
 
 import pytest
@@ -21,6 +22,7 @@ from millstream.physical.operators.coalesce import Coalesce
 from millstream.physical.operators.cut import Cut
 from millstream.physical.operators.join import Join
 from millstream.physical.operators.multi_join import MultiJoin
+from millstream.physical.signature import Signatures
 from millstream.physical.text import physical_json, physical_text
 from physical.feeding import given
 
@@ -278,7 +280,9 @@ def test_what_is_shared_is_told_once() -> None:
 
 def test_json() -> None:
     once = Cut(source("a"), 5)
-    assert physical_json(Join(once, once)) == {
+    join, signatures = Join(once, once), Signatures()
+    assert physical_json(join, signatures) == {
+        "id": signatures[join],
         "operator": "Join",
         "properties": {},
         "pattern": "WEAK",
@@ -287,6 +291,7 @@ def test_json() -> None:
         "columns": [{"name": "k", "type": "INT"}, {"name": "k", "type": "INT"}],
         "inputs": [
             {
+                "id": signatures[once],
                 "operator": "Cut",
                 "shared": "#1",
                 "properties": {"length": "5"},
@@ -296,6 +301,7 @@ def test_json() -> None:
                 "columns": [{"name": "k", "type": "INT"}],
                 "inputs": [
                     {
+                        "id": signatures[once.input],
                         "operator": "Given",
                         "properties": {"stream": "a"},
                         "pattern": "WEAK",
@@ -306,7 +312,7 @@ def test_json() -> None:
                     }
                 ],
             },
-            {"operator": "Shared", "shared": "#1"},
+            {"id": signatures[once], "operator": "Shared", "shared": "#1"},
         ],
     }
 
@@ -317,15 +323,15 @@ def test_json() -> None:
 def test_explain_shows_both_plans(session: ms.Session) -> None:
     query = session.sql("SELECT k FROM s [RANGE 5]")
     check(
-        query.explain(physical=True),
+        re.sub(r"\bid=[0-9a-f]{8}$", "id=ID", query.explain(physical=True), flags=re.MULTILINE),
         """
         Map columns=[s.k]
           TimeWindow range=5
             Source stream=s
 
-        Map columns=[s.k] pattern=WEAKEST emits=[+]
-          TimeWindow range=5 pattern=WEAKEST emits=[+]
-            Source stream=s pattern=WEAKEST emits=[+]
+        Map columns=[s.k] pattern=WEAKEST emits=[+] id=ID
+          TimeWindow range=5 pattern=WEAKEST emits=[+] id=ID
+            Source stream=s pattern=WEAKEST emits=[+] id=ID
         """,
     )
 
@@ -334,4 +340,4 @@ def test_explain_both_as_json(session: ms.Session) -> None:
     query = session.sql("SELECT k FROM s [RANGE 5]")
     both = json.loads(query.explain(format="json", physical=True))
     assert both["logical"] == json.loads(query.explain(format="json"))
-    assert both["physical"] == physical_json(query.physical_plan)
+    assert both["physical"] == physical_json(query.physical_plan, Signatures())
