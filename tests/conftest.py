@@ -20,6 +20,27 @@ load_profile()
 # They have few rows, and mean the machine code that many would have.
 programs.WORTH = 0
 
+TESTS = Path(__file__).parent
+
+#: Tests that take long, by folder or module, beside random tests and those that need a server.
+SLOW = """
+benchmarks oracle packaging relations views
+checkpoint/test_crashes checkpoint/test_fixtures checkpoint/test_kills
+cli/test_demo cli/test_run cli/test_shell
+connectors/sinks/test_sink_kills connectors/sinks/test_sinks connectors/test_nexmark_generator
+fragments/test_fragment_texts
+optimizer/test_alternatives optimizer/test_calibration optimizer/test_estimates_of_all_plans
+optimizer/test_join_orders_by_cost optimizer/test_join_orders_plans optimizer/test_shedding_queries
+papers/test_figures
+physical/test_accumulator_scale physical/test_coalesce physical/test_expression_memory
+physical/test_flat_cost physical/test_lookup_join physical/test_memory physical/test_multi_join
+runtime/test_float_sums_long runtime/test_local_last_rows runtime/test_local_long_runs
+runtime/test_local_long_texts runtime/test_local_lookups runtime/test_local_net_groups
+runtime/test_local_query_texts runtime/test_local_tables runtime/test_local_unusual_queries
+runtime/test_running_stress
+test_docs test_examples test_one_plan
+""".split()  # noqa: SIM905
+
 Comparison = Callable[[Path, str], None]
 
 
@@ -29,6 +50,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write expected texts anew from what the program gives; then read the difference",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests as `spark` or `slow`, so that `make quick` can leave them out."""
+    for item in items:
+        groups = {mark.args[0] for mark in item.iter_markers("xdist_group")}
+        place = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else None
+        if "spark" in groups or (place is not None and place.parts[0] == "spark"):
+            item.add_marker("spark")
+        if (
+            groups
+            or getattr(getattr(item, "function", None), "is_hypothesis_test", False)
+            or (
+                place is not None
+                and any(place.with_suffix("").is_relative_to(slow) for slow in SLOW)
+            )
+        ):
+            item.add_marker("slow")
 
 
 @pytest.fixture
