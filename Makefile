@@ -4,9 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: test demo lint types unit bench papers bench-spark clean
+.PHONY: test quick demo lint types unit bench papers bench-spark clean
 
 test: lint types unit  ## set up, then check style, types and behaviour
+
+quick: lint types  ## before a commit: style, types, and the tests that are neither slow nor on Spark
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m "not slow and not spark"
 
 demo: $(VENV)/ready  ## set up, then four continuous queries, live in the terminal
 	$(BIN)/millstream demo
@@ -14,7 +17,7 @@ demo: $(VENV)/ready  ## set up, then four continuous queries, live in the termin
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md docs src examples benchmarks tools
+	$(BIN)/codespell README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs src examples benchmarks tools
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy

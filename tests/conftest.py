@@ -59,14 +59,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else None
         if "spark" in groups or (place is not None and place.parts[0] == "spark"):
             item.add_marker("spark")
-        if (
-            groups
-            or getattr(getattr(item, "function", None), "is_hypothesis_test", False)
-            or (
-                place is not None
-                and any(place.with_suffix("").is_relative_to(slow) for slow in SLOW)
-            )
-        ):
+        is_random = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
+        is_listed = place is not None and any(
+            place.with_suffix("").is_relative_to(each) for each in SLOW
+        )
+        if groups or is_random or is_listed:
             item.add_marker("slow")
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
+from millstream.connectors import sinks
 from millstream.connectors.contracts import (
     FunctionSink,
     NamedSink,
@@ -50,16 +52,15 @@ _TABLES = {
     "json": "data_files",
 }
 
-# Sinks: module and function of `connectors.sinks`, called with the context, values and options.
+# Sinks: module and function of `connectors.sinks`, called with the context, values and options. A
+# sink that is a function in a module of the same name needs no entry.
 _SINKS = {
     "console": ("console", "Console"),
     "csv": ("folder", "csv"),
     "duckdb": ("duckdb_file", "duckdb"),
     "json": ("folder", "json"),
-    "memory": ("memory", "memory"),
     "noop": ("console", "noop"),
     "parquet": ("folder", "parquet"),
-    "postgres": ("postgres", "postgres"),
     "postgresql": ("postgres", "postgres"),
     "table": ("spark_table", "table"),
 }
@@ -133,7 +134,7 @@ class Connectors:
 
     @property
     def sinks(self) -> list[str]:
-        return sorted({*self._sinks, *_SINKS})
+        return sorted({*self._sinks, *built_in_sinks()})
 
     def _opener(self, name: str) -> OpenSink | None:
         return self._sinks.get(name.lower()) or built_in_sink(name)
@@ -241,8 +242,19 @@ def is_kept(sink: object) -> bool:
 
 
 def built_in_sink(name: str) -> OpenSink | None:
-    found = _SINKS.get(name.lower())
-    return None if found is None else _loaded(f"sinks.{found[0]}", found[1])
+    module, function = _SINKS.get(name.lower(), (name.lower(), name.lower()))
+    if module not in _sink_modules():
+        return None
+    return getattr(import_module(f"{sinks.__name__}.{module}"), function, None)
+
+
+def built_in_sinks() -> list[str]:
+    return [name for name in {*_SINKS, *_sink_modules()} if built_in_sink(name) is not None]
+
+
+@cache
+def _sink_modules() -> frozenset[str]:
+    return frozenset(module.name for module in iter_modules(sinks.__path__))
 
 
 def check_options(sink: NamedSink | None, opener: OpenSink) -> None:

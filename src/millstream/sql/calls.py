@@ -273,7 +273,7 @@ def is_free_name(name: str) -> bool:
 
 def _anonymous(node: exp.Expression) -> Call | None:
     name = node.name.lower()
-    if name in _ANONYMOUS_AGGREGATES:
+    if _aggregate_named(name) is not None:
         return None
     arguments = list(node.expressions)
     if name == "isnotnull" and len(arguments) == 1:
@@ -445,7 +445,8 @@ _AGGREGATES = {
     "VariancePop": "var_pop this",
 }
 
-_ANONYMOUS_AGGREGATES = {
+# Other names of aggregates that sqlglot does not know.
+_OTHER_NAMES = {
     "every": "bool_and",
     "mean": "avg",
     "some": "bool_or",
@@ -482,14 +483,21 @@ def _aggregate_call(node: exp.Expression) -> Call | None:
     if kind in _AGGREGATES:
         name, *keys = _AGGREGATES[kind].split()
         return name, _arguments(node, keys)
-    if isinstance(node, exp.Anonymous) and node.name.lower() in _ANONYMOUS_AGGREGATES:
-        return _ANONYMOUS_AGGREGATES[node.name.lower()], list(node.expressions)
+    if isinstance(node, exp.Anonymous):
+        known = _aggregate_named(node.name.lower())
+        return None if known is None else (known, list(node.expressions))
     if isinstance(node, exp.Any) and not isinstance(node.parent, exp.Predicate):
         operand = node.this.unnest()
         return None if isinstance(operand, exp.Query) else ("bool_or", [operand])
     if isinstance(node, exp.AggFunc):
         return node.sql_name().lower(), _arguments(node, list(node.arg_types))
     return None
+
+
+def _aggregate_named(name: str) -> str | None:
+    """The canonical name of an aggregate that sqlglot does not know."""
+    name = _OTHER_NAMES.get(name, name)
+    return None if aggregates.lookup(name) is None else name
 
 
 def _is_star(arguments: list[exp.Expression]) -> bool:
