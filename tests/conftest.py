@@ -26,18 +26,22 @@ TESTS = Path(__file__).parent
 SLOW = """
 benchmarks oracle packaging relations views
 checkpoint/test_crashes checkpoint/test_fixtures checkpoint/test_kills
-cli/test_demo cli/test_run cli/test_shell
+checkpoint/test_private_folders checkpoint/test_spool
+cli/test_demo cli/test_explain cli/test_run cli/test_shell
 connectors/sinks/test_sink_kills connectors/sinks/test_sinks connectors/test_nexmark_generator
 fragments/test_fragment_texts
 optimizer/test_alternatives optimizer/test_calibration optimizer/test_estimates_of_all_plans
 optimizer/test_join_orders_by_cost optimizer/test_join_orders_plans optimizer/test_shedding_queries
-papers/test_figures
-physical/test_accumulator_scale physical/test_coalesce physical/test_expression_memory
+papers/test_figures papers/test_nexmark
+physical/test_accumulator_scale physical/test_coalesce physical/test_expression_formulas
+physical/test_expression_memory physical/test_expression_random physical/test_expression_samples
 physical/test_flat_cost physical/test_lookup_join physical/test_memory physical/test_multi_join
+physical/test_threshold_semi_join
 runtime/test_float_sums_long runtime/test_local_last_rows runtime/test_local_long_runs
 runtime/test_local_long_texts runtime/test_local_lookups runtime/test_local_net_groups
 runtime/test_local_query_texts runtime/test_local_tables runtime/test_local_unusual_queries
 runtime/test_running_stress
+sql/test_fuzz sql/test_long_and_deep sql/test_round_trip sql/test_whole_calls
 test_docs test_examples test_one_plan
 """.split()  # noqa: SIM905
 
@@ -52,19 +56,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import slow modules that are deselected."""
+    leaves_out = "not slow" in str(config.getoption("markexpr"))
+    return True if leaves_out and _is_listed(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests as `spark` or `slow`, so that `make quick` can leave them out."""
     for item in items:
         groups = {mark.args[0] for mark in item.iter_markers("xdist_group")}
-        place = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else None
-        if "spark" in groups or (place is not None and place.parts[0] == "spark"):
-            item.add_marker("spark")
         is_random = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
-        is_listed = place is not None and any(
-            place.with_suffix("").is_relative_to(each) for each in SLOW
-        )
-        if groups or is_random or is_listed:
+        if "spark" in groups or item.path.is_relative_to(TESTS / "spark"):
+            item.add_marker("spark")
+        if groups or is_random or _is_listed(item.path):
             item.add_marker("slow")
+
+
+def _is_listed(path: Path) -> bool:
+    return any(path.with_suffix("").is_relative_to(TESTS / each) for each in SLOW)
 
 
 @pytest.fixture
