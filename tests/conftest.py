@@ -31,7 +31,8 @@ cli/test_demo cli/test_explain cli/test_run cli/test_shell
 connectors/sinks/test_sink_kills connectors/sinks/test_sinks connectors/test_nexmark_generator
 fragments/test_fragment_texts
 optimizer/test_alternatives optimizer/test_calibration optimizer/test_estimates_of_all_plans
-optimizer/test_join_orders_by_cost optimizer/test_join_orders_plans optimizer/test_shedding_queries
+optimizer/test_join_orders_by_cost optimizer/test_join_orders_plans optimizer/test_shedding_plans
+optimizer/test_shedding_queries
 papers/test_figures papers/test_nexmark
 physical/test_accumulator_scale physical/test_coalesce physical/test_expression_formulas
 physical/test_expression_memory physical/test_expression_random physical/test_expression_samples
@@ -41,7 +42,7 @@ runtime/test_float_sums_long runtime/test_local_last_rows runtime/test_local_lon
 runtime/test_local_long_texts runtime/test_local_lookups runtime/test_local_net_groups
 runtime/test_local_query_texts runtime/test_local_tables runtime/test_local_unusual_queries
 runtime/test_running_stress
-sql/test_fuzz sql/test_long_and_deep sql/test_round_trip sql/test_whole_calls
+sql/test_fuzz sql/test_long_and_deep sql/test_reserved_words sql/test_round_trip sql/test_whole_calls
 test_docs test_examples test_one_plan
 """.split()  # noqa: SIM905
 
@@ -67,10 +68,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         groups = {mark.args[0] for mark in item.iter_markers("xdist_group")}
         is_random = getattr(getattr(item, "function", None), "is_hypothesis_test", False)
-        if "spark" in groups or item.path.is_relative_to(TESTS / "spark"):
+        engines = [*groups, *_parameters(item)]
+        if "spark" in engines or item.path.is_relative_to(TESTS / "spark"):
             item.add_marker("spark")
         if groups or is_random or _is_listed(item.path):
             item.add_marker("slow")
+
+
+def _parameters(item: pytest.Item) -> list[str]:
+    """The parameters of a test that are texts."""
+    given = getattr(item, "callspec", None)
+    return [] if given is None else [v for v in given.params.values() if isinstance(v, str)]
 
 
 def _is_listed(path: Path) -> bool:

@@ -55,9 +55,14 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def nodes(module: str) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8")))]
+
+
 def imported(module: str) -> Iterator[str]:
     """The modules that a module imports, wherever the statement stands."""
-    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -121,7 +126,7 @@ def test_every_module_is_used_by_the_product() -> None:
 
 def loaded_by_name(module: str) -> Iterator[str]:
     """The modules that a module may load by a name in a string."""
-    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+    for node in nodes(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from (f"{place}{node.value}" for place in PLACES)
 
