@@ -42,7 +42,8 @@ runtime/test_float_sums_long runtime/test_local_last_rows runtime/test_local_lon
 runtime/test_local_long_texts runtime/test_local_lookups runtime/test_local_net_groups
 runtime/test_local_query_texts runtime/test_local_tables runtime/test_local_unusual_queries
 runtime/test_running_stress
-sql/test_fuzz sql/test_long_and_deep sql/test_reserved_words sql/test_round_trip sql/test_whole_calls
+sql/test_fuzz sql/test_long_and_deep sql/test_reserved_words sql/test_round_trip
+sql/test_whole_calls
 test_docs test_examples test_one_plan
 """.split()  # noqa: SIM905
 
