@@ -120,16 +120,18 @@ def probe_pool(
     older: Links,
     newest: Links,
     patience: int,
+    looks: int,
 ) -> tuple[Ints, Ints, int, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; how many places were examined;
-    and for how many elements, since it gives up after `patience` more examinations than pairs."""
+    and for how many elements, since it gives up after `patience` more examinations than pairs;
+    every element done adds `looks`."""
     room = 2 * len(codes) + 16
     found, places = np.empty(room, np.int64), np.empty(room, np.int64)
     i, place, count, touched = 0, -2, 0, 0
     while True:
         i, place, count, touched = _follow_chains(
             codes, starts, ends, start_at, end_at, older, newest,
-            found, places, i, place, count, touched, patience,
+            found, places, i, place, count, touched, patience, looks,
         )  # fmt: skip
         if place == -2:
             return found[:count], places[:count], touched, i
@@ -152,13 +154,14 @@ def _follow_chains(
     count: int,
     touched: int,
     patience: int,
+    looks: int,
 ) -> tuple[int, int, int, int]:
     """Continues at `place` in the chain of row i, until the room is used up; -2 is its start."""
     room = len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
         if place == -2:
-            if touched - count > patience:
+            if touched - count > patience + looks * i:
                 break
             place = newest[code] if 0 <= code < len(newest) else -1
         while place >= 0:

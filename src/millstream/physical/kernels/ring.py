@@ -65,16 +65,18 @@ def probe_chains(
     elements: Ints,
     newest: Ints,
     patience: int,
+    looks: int,
 ) -> tuple[Ints, Ints, int, int]:
     """Pairs (i, place) with equal codes and overlapping intervals; how many places were examined;
-    and for how many elements, since it gives up after `patience` more examinations than pairs."""
+    and for how many elements, since it gives up after `patience` more examinations than pairs;
+    every element done adds `looks`."""
     room = 2 * len(codes) + 16
     found, places = np.empty(room, np.int64), np.empty(room, np.int64)
     i, number, count, touched = 0, -2, 0, 0
     while True:
         i, number, count, touched = _follow_chains(
             codes, starts, ends, base, origin, elements, newest,
-            found, places, i, number, count, touched, patience,
+            found, places, i, number, count, touched, patience, looks,
         )  # fmt: skip
         if number == -2:
             return found[:count], places[:count], touched, i
@@ -97,13 +99,14 @@ def _follow_chains(
     count: int,
     touched: int,
     patience: int,
+    looks: int,
 ) -> tuple[int, int, int, int]:
     """Continues at element `number` of the chain of row i; -2 is its start."""
     capacity, room = len(elements), len(found)
     while i < len(codes):
         code, start, end = codes[i], starts[i], ends[i]
         if number == -2:
-            if touched - count > patience:
+            if touched - count > patience + looks * i:
                 break
             number = newest[code] if 0 <= code < len(newest) else -1
         while number >= base:
@@ -126,26 +129,23 @@ def _follow_chains(
 
 @njit(cache=True)
 def chains_of(
-    codes: Ints, base: int, origin: int, elements: Ints, newest: Ints
+    codes: Ints, base: int, stop: int, origin: int, elements: Ints, newest: Ints
 ) -> tuple[Ints, Ints]:
     """The places of each of these codes, code by code, the oldest first; and the offset of each
     code, followed by the total."""
     capacity = len(elements)
     bounds = np.zeros(len(codes) + 1, np.int64)
+    places = np.empty(stop - base, np.int64)
+    at = 0
     for i in range(len(codes)):
-        bounds[i + 1] = bounds[i]
         number = newest[codes[i]]
         while number >= base:
-            bounds[i + 1] += 1
-            number = elements[place_of(number, origin, capacity), OLDER]
-    places = np.empty(bounds[-1], np.int64)
-    for i in range(len(codes)):
-        at, number = bounds[i + 1], newest[codes[i]]
-        while number >= base:
-            at -= 1
             places[at] = place_of(number, origin, capacity)
             number = elements[places[at], OLDER]
-    return places, bounds
+            at += 1
+        bounds[i + 1] = at
+        places[bounds[i] : at] = places[bounds[i] : at][::-1].copy()
+    return places[:at], bounds
 
 
 @njit(cache=True)

@@ -33,7 +33,7 @@ Number = TypeVar("Number", np.int32, np.int64)
 FEW_LOOKS = 4096
 LOOKS = 16
 FEW_PROBES = 8  # this few elements never sweep: each examines its chain once anyway
-NO_END = 2**63 - 1
+NO_END = 2**62
 
 
 class Probing(Enum):
@@ -167,8 +167,8 @@ class IndexedArea(Area):
             found, slots, touched = self._probe_all(codes, start, end)
             self.touched += touched
             return found, slots
-        patience = FEW_LOOKS + LOOKS * len(codes) if len(codes) >= FEW_PROBES else NO_END
-        found, slots, touched, done = self._probe_chains(codes, start, end, patience)
+        patience = FEW_LOOKS if len(codes) >= FEW_PROBES else NO_END
+        found, slots, touched, done = self._probe_chains(codes, start, end, patience, LOOKS)
         self.touched += touched
         if done == len(codes):
             return found, slots
@@ -192,10 +192,11 @@ class IndexedArea(Area):
 
     @abstractmethod
     def _probe_chains(
-        self, codes: Ints, start: Ints, end: Ints, patience: int
+        self, codes: Ints, start: Ints, end: Ints, patience: int, looks: int
     ) -> tuple[Ints, Ints, int, int]:
         """Along the chain of each code: pairs, how many elements of the area were examined, and how
-        many of the probing ones are done. Stops after `patience` failed examinations."""
+        many of the probing ones are done. Stops after `patience` failed examinations, and `looks`
+        more for each of the probing ones that is done."""
 
     @abstractmethod
     def _probe_all(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, int]:

@@ -206,11 +206,11 @@ class CalendarArea(IndexedArea):
     # --- probing and expiry ----------------------------------------------------------------------
 
     def _probe_chains(
-        self, codes: Ints, start: Ints, end: Ints, patience: int
+        self, codes: Ints, start: Ints, end: Ints, patience: int, looks: int
     ) -> tuple[Ints, Ints, int, int]:
         found, slots, touched, done = probe_pool(
             codes, start, end, self._start, self._end,
-            self._by_key.older, self._by_key.newest, patience,
+            self._by_key.older, self._by_key.newest, patience, looks,
         )  # fmt: skip
         return found, slots, touched, done
 

@@ -86,11 +86,12 @@ class RingArea(IndexedArea):
         self._newest = with_room(self._newest, codes, -1)
 
     def _probe_chains(
-        self, codes: Ints, start: Ints, end: Ints, patience: int
+        self, codes: Ints, start: Ints, end: Ints, patience: int, looks: int
     ) -> tuple[Ints, Ints, int, int]:
         found, slots, touched, done = probe_chains(
-            codes, start, end, self._base, self._origin, self._elements, self._newest, patience
-        )
+            codes, start, end, self._base, self._origin, self._elements, self._newest,
+            patience, looks,
+        )  # fmt: skip
         return found, slots, touched, done
 
     def _probe_all(self, codes: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, int]:
@@ -104,7 +105,9 @@ class RingArea(IndexedArea):
         return len(self._newest)
 
     def _chains_of(self, codes: Ints) -> tuple[Ints, Ints]:
-        places, bounds = chains_of(codes, self._base, self._origin, self._elements, self._newest)
+        places, bounds = chains_of(
+            codes, self._base, self._stop, self._origin, self._elements, self._newest
+        )
         return places, bounds
 
     def _expire(self, frontier: int) -> None:
