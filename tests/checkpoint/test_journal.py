@@ -60,7 +60,7 @@ def test_notes_are_plain_values() -> None:
     with pytest.raises(CheckpointError) as raised:
         notes.add(0, {"file": object()})
     assert str(raised.value) == (
-        'error: the source of stream "S" keeps a note that is not plain: object is not what '
-        "records are made of\n"
+        'error: the source of stream "S" keeps a note that is not plain: a record '
+        "cannot contain a value of type object\n"
         "help: use numbers, strings, bytes, and lists, tuples and dicts of these"
     )
