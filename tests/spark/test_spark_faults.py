@@ -154,7 +154,7 @@ def test_full_disk(small_disk: Path) -> None:
     with pytest.raises(ms.QueryError, match="cannot be written: No space left on device") as error:
         run(session_of("spark"), small_disk, ROWS // 8, fill)
     assert 'query "driven"' in str(error.value)
-    assert "goes on from its last batch" in str(error.value)
+    assert "resumes from its last batch" in str(error.value)
     filler.unlink()
     run(session_of("spark"), small_disk, ROWS // 8)
     assert answers(small_disk) == expected()
