@@ -345,7 +345,7 @@ def test_the_local_engine_reads_frames_that_end(folder: Path) -> None:
     session = ms.Session(engine="local")
     session.stream("S", spark.read.parquet(str(folder)), time="t")
     assert session.sql(TEXT).run().equals(local())
-    with pytest.raises(ms.QueryError, match="Spark alone"):
+    with pytest.raises(ms.QueryError, match="only Spark can read"):
         session.stream("R", files_of(ms.Session(engine="spark"), folder), time="t")
 
 
