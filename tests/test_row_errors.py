@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -89,3 +90,47 @@ def test_views_and_pull_queries_warn() -> None:
         ' query "pull" could not use 1 row',
         ' query "v" could not use 1 row',
     ]
+
+
+def _with_a_table(engine: str) -> ms.Query:
+    """The join of a stream and a table, one of whose rows fails whatever the stream has."""
+    session = ms.Session(engine=engine)
+    session.sql("CREATE TABLE t (id STRING)")
+    session.sql("INSERT INTO t VALUES ('x'), ('5')")
+    session.stream("s", [{"ts": 1, "k": 5}, {"ts": 3, "k": 6}], time="ts")
+    query = session.sql(
+        "SELECT s.k FROM s WINDOW(RANGE 10) "
+        "JOIN (SELECT CAST(id AS INT) AS n FROM t) u ON s.k = u.n"
+    )
+    assert isinstance(query, ms.Query)
+    return query
+
+
+@pytest.mark.parametrize("engine", ["local", "reference"])
+def test_rows_of_tables_that_fail_before_time_begins_are_reported(engine: str) -> None:
+    query = _with_a_table(engine)
+    with pytest.warns(ms.RowErrorWarning, match="cannot cast"):
+        assert query.run().num_rows == 1
+    assert query.errors == [(("x",), 'cannot cast "x" to INT')]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_started_queries_report_rows_of_tables_that_fail(durable: bool, tmp_path: Path) -> None:
+    checkpoint = str(tmp_path / "checkpoint") if durable else None
+    errors: list[ms.ErrorRow] = []
+    running = _with_a_table("local").start(errors=errors, checkpoint=checkpoint)
+    assert running.wait(SOON)
+    assert [(error.row, error.message) for error in errors] == [(("x",), 'cannot cast "x" to INT')]
+
+
+def test_rows_of_tables_deleted_before_time_begins_are_not_reported() -> None:
+    session = ms.Session(engine="local")
+    feed = session.feed("s", {"ts": "BIGINT", "k": "BIGINT"}, time="ts")
+    session.sql("CREATE TABLE t (id STRING)")
+    session.sql("INSERT INTO t VALUES ('x') EFFECTIVE AT 1")
+    session.sql("DELETE FROM t WHERE id = 'x' EFFECTIVE AT 5")
+    query = session.sql("SELECT s.k FROM s JOIN t ON s.k = CAST(t.id AS INT)")
+    errors: list[ms.ErrorRow] = []
+    with query.start(errors=errors):
+        feed.send({"ts": 7, "k": 1})
+    assert errors == []

@@ -79,7 +79,7 @@ class RemoteExecutor:
         step = BatchStep(advances, self.context.beginning)
         outcome = self._pipeline.run(step, self._inputs(), frames, self._learned)
         for row, message in outcome.errors:
-            self.context.fail(row, message)
+            self.context.report(row, message)
         self._answer(outcome.answer(self._files))
 
     @property
@@ -101,7 +101,7 @@ class RemoteExecutor:
         return {"position": self._position.save(), "frontiers": self._frontiers}
 
     def _know(self, beginning: int) -> None:
-        self.context.beginning = beginning
+        self.context.begin(beginning)
         self.context.sources[:] = self._frontiers.values()
 
     def _inputs(self) -> list[LeafInput]:

@@ -65,7 +65,7 @@ class Shard:
     def step(self, step: ShardStep) -> list[Batch]:
         """The batches of each output."""
         self._before = self._graph.tallies()
-        self._context.beginning = step.present.beginning
+        self._context.begin(step.present.beginning)
         self._context.sources[:] = step.present.sources.values()
         inputs = {e: merged([decoded(p) for p in payloads]) for e, payloads in step.inputs.items()}
         self._feed(inputs, step.frontiers)
@@ -116,11 +116,13 @@ class Shard:
             "frontiers": list(self._frontiers),
             "beginning": self._context.beginning,
             "sources": list(self._context.sources),
+            "early": list(self._context.early),
         }
 
     def restore(self, state: State) -> None:
         self._context.beginning = state["beginning"]
         self._context.sources[:] = state["sources"]
+        self._context.early = list(state.get("early", ()))
         self._graph.restore(state["graph"])
         self._frontiers = list(state["frontiers"])
 

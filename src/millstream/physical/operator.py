@@ -61,13 +61,30 @@ class Context:
     admits_late: bool = False
     #: Whether the answer is ordered by start.
     in_order: bool = False
+    #: Rows that could not be evaluated and count only if time begins before their end.
+    early: list[tuple[Row, str, int]] = field(default_factory=list)
 
     @property
     def has_begun(self) -> bool:
         """Whether no source can start earlier than `beginning` any more."""
         return min(self.sources, default=NEVER) >= self.beginning
 
-    def fail(self, row: Row, message: str) -> None:
+    def begin(self, start: int) -> None:
+        """Time begins at this start, unless it began earlier."""
+        if start < self.beginning:
+            self.beginning = start
+            early, self.early = self.early, []
+            for row, message, end in early:
+                self.fail(row, message, end)
+
+    def fail(self, row: Row, message: str, end: int = INFINITY) -> None:
+        """A row that is valid until `end` could not be evaluated."""
+        if end > self.beginning:
+            self.report(row, message)
+        elif not self.has_begun:
+            self.early.append((row, message, end))
+
+    def report(self, row: Row, message: str) -> None:
         self.errors[row, message] = None
 
 

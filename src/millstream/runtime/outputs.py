@@ -147,7 +147,7 @@ class RunningContext(Context):
     output: ErrorOutput | None = None
     _told: dict[tuple[Row, str], None] = field(default_factory=dict)
 
-    def fail(self, row: Row, message: str) -> None:
+    def report(self, row: Row, message: str) -> None:
         assert self.output is not None
         if (row, message) in self._told:
             return

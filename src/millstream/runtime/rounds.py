@@ -104,8 +104,7 @@ class Rounds:
         if self.is_due:
             for table in self._tables:
                 table.by_clock = True
-            context = self.executor.context
-            context.beginning = min(context.beginning, self._clock.now())
+            self.executor.context.begin(self._clock.now())
         self._note_tallies()
         self._silence.begin(began)
         self._lag.begin(began)

@@ -11,6 +11,7 @@ import numpy as np
 from millstream.logical.expressions import Column, Expression
 from millstream.logical.plan import Schema
 from millstream.model.arrays import no_values
+from millstream.model.time import INFINITY
 from millstream.physical.batch import Batch, Columns, Ints, LazyColumn, Mask
 from millstream.physical.expressions import Compiled, Selection, Together, compile_expression
 from millstream.physical.kernels.positions import positions
@@ -105,7 +106,6 @@ class _Failures:
 
     def note(self, compiled: Compiled, columns: Columns, failed: Mask, end: Ints | None) -> None:
         index = np.flatnonzero(failed)
-        if end is not None:
-            index = index[end[index] > self._context.beginning]
-        for row in plain_rows(columns, self._types, index):
-            self._context.fail(row, compiled.message(row))
+        ends = [INFINITY] * len(index) if end is None else end[index].tolist()
+        for row, until in zip(plain_rows(columns, self._types, index), ends, strict=True):
+            self._context.fail(row, compiled.message(row), until)

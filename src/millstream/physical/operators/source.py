@@ -75,7 +75,7 @@ class SourceOperator(Operator):
     def process(self, port: int, batch: Batch) -> Sequence[Batch]:
         context, frontier = self._context, self._context.sources[self._number]
         if self._begins and (frontier < context.beginning or context.admits_late):
-            context.beginning = min(context.beginning, first_start(batch.start))
+            context.begin(first_start(batch.start))
         context.sources[self._number] = max(frontier, batch.frontier)
         return [batch]
 
@@ -87,4 +87,4 @@ class SourceOperator(Operator):
 
     def restore(self, state: State) -> None:
         self._context.sources[self._number] = state["frontier"]
-        self._context.beginning = min(self._context.beginning, state["beginning"])
+        self._context.begin(state["beginning"])
