@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -13,6 +14,9 @@ from bids import Auction, bids
 
 import millstream as ms
 from millstream.api.pulls import PullQuery
+from millstream.physical.batch import Batch
+from millstream.physical.operator import PhysicalPlan
+from millstream.runtime import bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore::millstream.MillstreamWarning")
 
@@ -177,6 +181,31 @@ def test_explain_tells_what_is_read(auction: Auction) -> None:
         "  Filter where=totals.n > 2 pattern=MONOTONIC emits=[+]",
         "    Source stream=`totals AS OF 3` as=totals pattern=MONOTONIC emits=[+]",
     ]
+
+
+def test_explain_shows_the_plan_that_answers(
+    auction: Auction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered: list[PhysicalPlan] = []
+    answer = bounded.answer
+
+    def noted(plan: PhysicalPlan, *rest: Any) -> Batch:
+        answered.append(plan)
+        return answer(plan, *rest)
+
+    monkeypatch.setattr(bounded, "answer", noted)
+    query = auction.session.sql("SELECT n FROM totals WHERE n > 1 + 1")
+    query.run()
+    query.run()
+    planned = query.planned
+    assert answered == [planned.elements, planned.elements]
+    logical, *steps, physical = query.explain(verbose=True, physical=True).split("\n\n")
+    assert "1 + 1" in logical
+    assert [step.splitlines()[0] for step in steps] == [f"after {r}" for r, _ in planned.rewrites]
+    assert "after fold_constants" in {step.splitlines()[0] for step in steps}
+    assert "1 + 1" not in physical
+    with pytest.raises(ms.QueryError, match='format "xml" does not exist'):
+        query.explain("xml")
 
 
 def test_tables_are_read_as_they_are(auction: Auction) -> None:

@@ -134,8 +134,7 @@ class ContinuousQuery(CatalogEntry):
         also their estimated output, state and time, in JSON as `"costs"`. With `verbose` the text
         shows the plan after each rule of the optimizer that changed it.
         """
-        if format not in ("text", "json"):
-            raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')
+        check_format(format)
         if format == "text":
             told = [plan_text(self.plan)]
             if verbose:
@@ -279,7 +278,7 @@ class ContinuousQuery(CatalogEntry):
             told = unusable(self.name, len(self.errors), f"{message} in row {row}")
             warn_caller(told, RowErrorWarning, "query.errors has all of them")
 
-    # --- as it goes on ---------------------------------------------------------------------------
+    # --- running ---------------------------------------------------------------------------------
 
     def start(
         self,
@@ -324,3 +323,9 @@ class ContinuousQuery(CatalogEntry):
 
     def _rename(self, name: str) -> None:
         self._entry.name = name
+
+
+def check_format(format: str) -> None:
+    """The formats of `explain`."""
+    if format not in ("text", "json"):
+        raise QueryError(f'format "{format}" does not exist', help='use "text" or "json"')

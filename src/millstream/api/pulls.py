@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.api.catalog_entry import CatalogEntry
+from millstream.api.continuous import check_format
 from millstream.api.query import Query
 from millstream.api.readable import Readable
 from millstream.api.workspace import Workspace
@@ -25,11 +26,9 @@ from millstream.model.errors import Diagnostic, MillstreamError, QueryError
 from millstream.model.modes import Emit
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
-from millstream.optimizer.choice import choose
-from millstream.optimizer.optimize import optimize
 from millstream.physical.batch import Ints
 from millstream.physical.expressions import Draws
-from millstream.physical.operator import Context, PhysicalPlan
+from millstream.physical.operator import Context
 from millstream.physical.ordering import order_words
 from millstream.physical.signature import Signatures
 from millstream.physical.text import physical_json, physical_text
@@ -42,6 +41,7 @@ from millstream.sql.relations import with_time
 from millstream.sql.statements import Select
 
 if TYPE_CHECKING:
+    from millstream.optimizer.planned import PlannedQuery
     from millstream.runtime.running import Running
 
 
@@ -101,7 +101,7 @@ class PullQuery(CatalogEntry):
         catalog = self._session.workspace.catalog
         draws = Draws(self._continuous.chance.seed)
         context = Context(catalog.functions, catalog.aggregates, draws=draws)
-        table = rows_of(self.pull.plan, self._kept_plan, context, inputs)
+        table = rows_of(self.planned, context, inputs)
         self._continuous.note_errors(context.errors)
         self.errors = self._continuous.errors
         if self.pull.keys:
@@ -113,8 +113,9 @@ class PullQuery(CatalogEntry):
         return self.run()
 
     @cached_property
-    def _kept_plan(self) -> PhysicalPlan:
-        return chosen(self._session.workspace, self.pull.plan)
+    def planned(self) -> PlannedQuery:
+        """Its plan over the stored rows, as shown by `explain` and executed by `run`."""
+        return self._session.workspace.plan_once(self.pull.plan)
 
     def start(self, *arguments: Any, **options: Any) -> Running:
         """Start it as a continuous query."""
@@ -149,18 +150,20 @@ class PullQuery(CatalogEntry):
         physical: bool = False,
         verbose: bool = False,
     ) -> str:
-        """The plan over the stored rows; `costs` and `verbose` have no effect."""
+        """The plan over the stored rows, as for a continuous query; `costs` has no effect."""
+        check_format(format)
+        query, domain = self.planned, self.pull.plan.domain
         if format == "json":
-            told_as = plan_json(self.pull.plan)
+            told_as = plan_json(query.bound)
             if physical:
-                told_as = {
-                    "logical": told_as,
-                    "physical": physical_json(self._kept_plan, self._signatures),
-                }
+                operators = physical_json(query.elements, self._signatures, domain)
+                told_as = {"logical": told_as, "physical": operators}
             return json.dumps(told_as, indent=2, ensure_ascii=False)
-        told = [plan_text(self.pull.plan)]
+        told = [plan_text(query.bound)]
+        if verbose:
+            told += [f"after {rule}\n{plan_text(plan)}" for rule, plan in query.rewrites]
         if physical:
-            told.append(physical_text(self._kept_plan, self.pull.plan.domain, self._signatures))
+            told.append(physical_text(query.elements, domain, self._signatures))
         return "\n\n".join(told)
 
     @property
@@ -198,19 +201,12 @@ def pull_query(
     return PullQuery(session, entry, bound.warnings, pull, None)
 
 
-def chosen(workspace: Workspace, plan: Plan) -> PhysicalPlan:
-    """The operators of a plan over constant relations."""
-    return choose(optimize(plan) if workspace.settings.optimize else plan, Emit.ELEMENTS)
-
-
-def rows_of(
-    plan: Plan, chosen: PhysicalPlan, context: Context, inputs: Mapping[str, Records]
-) -> pa.Table:
+def rows_of(query: PlannedQuery, context: Context, inputs: Mapping[str, Records]) -> pa.Table:
     """The answer over constant relations: its snapshot at any instant."""
     context.beginning = 0  # even if no relation has a row
-    batch = bounded.answer(chosen, context, inputs)
+    batch = bounded.answer(query.elements, context, inputs)
     batch = batch.where((batch.start <= 0) & (batch.end > 0))
-    return snapshot_table(plan.schema, batch)
+    return snapshot_table(query.bound.schema, batch)
 
 
 def sorted_by(keys: tuple[SortKey, ...], plan: Plan, table: pa.Table) -> Ints:

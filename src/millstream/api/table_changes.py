@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from millstream.api.pulls import PullSession, at_one_moment, chosen, rows_of
+from millstream.api.pulls import PullSession, at_one_moment, rows_of
 from millstream.connectors.intake.checking import checked_records, records_of
 from millstream.connectors.intake.rows import joined, nothing
 from millstream.logical.catalog import Table
@@ -89,7 +89,7 @@ def _answer(
     catalog = session.workspace.catalog
     context = Context(catalog.functions, catalog.aggregates)
     plan = with_arrival(part.plan) or part.plan
-    rows = rows_of(plan, chosen(session.workspace, plan), context, inputs)
+    rows = rows_of(session.workspace.plan_once(plan), context, inputs)
     for _, message in context.errors:
         raise QueryError(f'table "{table.name}" is not changed: {message}')
     if plan is not part.plan:

@@ -13,14 +13,13 @@ from millstream.api.origins import Origins
 from millstream.connectors.registry import Connectors
 from millstream.logical.catalog import Catalog
 from millstream.model.errors import QueryError, one_of
-from millstream.model.modes import EngineName
+from millstream.model.modes import Emit, EngineName
 from millstream.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from millstream.logical.plan import Plan
-    from millstream.model.modes import Emit
     from millstream.optimizer.planned import Options, PlannedQuery
 
 APPROACHES = ("hybrid", "intervals", "signed")
@@ -119,6 +118,12 @@ class Workspace:
         if before is not None and before.facts == facts:
             return before
         return planned(plan, emit, facts, self._options)
+
+    def plan_once(self, plan: Plan) -> PlannedQuery:
+        """Plan a query over stored rows, which answers once."""
+        from millstream.optimizer.planned import SourceFacts, planned
+
+        return planned(plan, Emit.ELEMENTS, SourceFacts(), self._options)
 
     @property
     def _options(self) -> Options:
