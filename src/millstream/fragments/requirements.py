@@ -27,6 +27,7 @@ from millstream.physical.operators.semi_join import SemiJoin
 from millstream.physical.operators.split import Split
 from millstream.physical.operators.top_n import TopN
 from millstream.physical.operators.union import Union
+from millstream.physical.plan_data import OPERATOR_KINDS
 
 ColumnKey: TypeAlias = tuple[str, str]
 
@@ -100,8 +101,13 @@ def spread(node: PhysicalPlan, small: int, insist: bool = False) -> Requirement 
 
 
 def _holds(node: PhysicalPlan) -> bool:
-    """Whether some operator waits for the ends of its rows, which are unpredictable."""
-    waits = getattr(node, "form", None) is Form.INTERVALS and not getattr(node, "final", False)
+    """Whether some operator waits for the ends of its rows, which are unpredictable. One of an
+    unknown kind may."""
+    match node:
+        case Aggregate() | CountWindow() | Pointwise() | SemiJoin():
+            waits = node.form is Form.INTERVALS and not node.final
+        case _:
+            waits = type(node) not in OPERATOR_KINDS.values()
     return waits or any(map(_holds, node.inputs))
 
 
