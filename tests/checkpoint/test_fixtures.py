@@ -114,11 +114,20 @@ def changed(path: Path, change: Any) -> None:
     path.write_bytes(sealed(json.dumps(told).encode()))
 
 
-@pytest.mark.parametrize("format", [4, identity.FORMAT + 1])
-def test_another_format(join: Path, format: int) -> None:
-    changed(join / "query", lambda told: told.update(format=format))
+@pytest.mark.parametrize(
+    ("format", "version", "writer"),
+    [(4, None, "an earlier version"), (identity.FORMAT + 1, "9.9", "version 9.9")],
+)
+def test_another_format(join: Path, format: int, version: str | None, writer: str) -> None:
+    def change(told: dict[str, Any]) -> None:
+        told.update(format=format, version=version)
+        if version is None:  # as in the formats before versions were written
+            del told["version"]
+
+    changed(join / "query", change)
     assert refusal(join) == (
-        f"error: the checkpoint has format {format}, this version reads format {identity.FORMAT}\n"
+        f"error: the checkpoint has format {format} of {writer}, but version {ms.__version__} "
+        f"reads format {identity.FORMAT}\n"
         "help: use the version that wrote it, or start the query with a new checkpoint"
     )
 

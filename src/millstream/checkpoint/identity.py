@@ -19,6 +19,7 @@ from millstream.logical.expressions import AggregateCall, Call
 from millstream.logical.plan import Plan, Source, expressions
 from millstream.logical.plan_data import plan_data
 from millstream.model.masking import MASK
+from millstream.model.modes import Emit
 from millstream.model.release import RELEASE
 from millstream.model.types import sql_name
 
@@ -38,7 +39,7 @@ class Identity:
 
 def identity(
     plan: Plan,
-    emit: str,
+    emit: Emit,
     functions: Mapping[str, UserFunction],
     aggregates: Mapping[str, UserAggregate],
 ) -> Identity:
@@ -146,8 +147,10 @@ def _read(files: Files, name: str) -> bytes:
 
 def _check(told: Mapping[str, Any], own: Identity) -> None:
     if told.get("format") != FORMAT:
+        version = f"version {told['version']}" if "version" in told else "an earlier version"
         raise CheckpointError(
-            f"the checkpoint has format {told.get('format')}, this version reads format {FORMAT}",
+            f"the checkpoint has format {told.get('format')} of {version}, but version {RELEASE} "
+            f"reads format {FORMAT}",
             help=_REMEDY,
         )
     changed = list(_changes(told, own))
