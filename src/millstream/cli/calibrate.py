@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from millstream.cli.progress import progress
+from millstream.model.modes import EngineName
 from millstream.optimizer.cost.work import (
     Constants,
     Handling,
@@ -16,7 +17,7 @@ from millstream.optimizer.cost.work import (
 )
 
 
-def calibrate(engine: str) -> None:
+def calibrate(engine: EngineName) -> None:
     """Measure, write the constants to the user's settings, and print them."""
     told = "measuring"
 
@@ -25,10 +26,10 @@ def calibrate(engine: str) -> None:
         told = f"measuring: {done} of {all} queries"
 
     with progress(lambda: told):
-        constants = _on_spark(tell) if engine == "spark" else _here(tell)
+        constants = _on_spark(tell) if engine is EngineName.SPARK else _here(tell)
     path = calibration_file()
     constants.write(path)
-    if engine == "spark":
+    if engine is EngineName.SPARK:
         for handling in Handling:
             print(f"{handling.value:<12} {constants.spark[handling]:>15,.1f} ns")
     else:

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from millstream.api.pulls import PullQuery
 from millstream.cli.reading import bound
+from millstream.model.modes import EngineName
 
 
 def check(file: str, parameters: Iterable[str]) -> None:
-    session, results = bound(file, "local", parameters)
+    session, results = bound(file, EngineName.LOCAL, parameters)
     asked = sum(isinstance(result, PullQuery) for result in results)
     told = [
         _counted(len(results), "statement"),

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from millstream.cli.panes import Pane, least_height, lines_of, screen_of
 from millstream.cli.progress import progress
 from millstream.cli.reading import UsageError
+from millstream.model.modes import EngineName
 
 if TYPE_CHECKING:
     from millstream.api.session import Session
@@ -77,7 +78,7 @@ Each table was the answer of a plain SQL query at that instant. Continue with
 """
 
 
-def demo(engine: str, seconds: float) -> None:
+def demo(engine: EngineName, seconds: float) -> None:
     """The clock starts when every query has answered once."""
     if not 1 <= seconds <= _LONGEST:
         raise UsageError(f"--seconds is a number from 1 to {_LONGEST}")
@@ -108,7 +109,7 @@ class Stage:
 
 
 @contextmanager
-def _started(panes: list[Pane], engine: str, seconds: float, stage: Stage) -> Iterator[None]:
+def _started(panes: list[Pane], engine: EngineName, seconds: float, stage: Stage) -> Iterator[None]:
     """The running queries; Ctrl-C ends the block."""
     compiled = _aside(_compile)
     session = _aside(lambda: _session(engine, seconds, stage)).result()
@@ -140,11 +141,11 @@ def _aside(work: Callable[[], T]) -> Future[T]:
     return future
 
 
-def _session(engine: str, seconds: float, stage: Stage) -> Session:
+def _session(engine: EngineName, seconds: float, stage: Stage) -> Session:
     from millstream.api.session import Session
 
     spark = None
-    if engine == "spark":
+    if engine is EngineName.SPARK:
         from millstream.cli.spark import started_quietly
         from millstream.spark.starting import local_spark
 
@@ -193,7 +194,7 @@ def _sleep(panes: list[Pane], seconds: float) -> None:
 # --- what is shown --------------------------------------------------------------------------------
 
 
-def _show(panes: list[Pane], engine: str, seconds: float) -> None:
+def _show(panes: list[Pane], engine: EngineName, seconds: float) -> None:
     """Draw all panes on a terminal; while Spark starts, they show the queries."""
     from rich.console import Console, Group
     from rich.live import Live
@@ -216,7 +217,7 @@ def _show(panes: list[Pane], engine: str, seconds: float) -> None:
     console.print(screen_of(panes, f"millstream demo on {engine}", console.width, height))
 
 
-def _report(panes: list[Pane], engine: str, seconds: float) -> None:
+def _report(panes: list[Pane], engine: EngineName, seconds: float) -> None:
     """Print lines to a pipe."""
     stage = Stage()
     with ExitStack() as running:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.cli.reading import UsageError, bound
 from millstream.cli.views import queries_of
+from millstream.model.modes import EngineName
 
 if TYPE_CHECKING:
     from millstream.api.continuous import ContinuousQuery
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def explain(
     file: str,
-    engine: str,
+    engine: EngineName,
     verbose: bool,
     costs: bool,
     json: bool,

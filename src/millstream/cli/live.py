@@ -15,6 +15,7 @@ from millstream.logical.catalog import DerivedStream, Stream, Table
 from millstream.logical.expressions import Column
 from millstream.logical.plan import Plan, TopN
 from millstream.model.display import is_number, rows_of, text_of
+from millstream.model.modes import QueryState
 
 if TYPE_CHECKING:
     from rich.table import Table as DrawnTable
@@ -137,7 +138,7 @@ def watch_kept(session: Session, query: PullQuery) -> None:
     with suppress(KeyboardInterrupt), Live(console=Console(), auto_refresh=False) as live:
         goes_on = True
         while goes_on:
-            goes_on = elsewhere or any(view.state == "running" for view in views)
+            goes_on = elsewhere or any(view.state is QueryState.RUNNING for view in views)
             table = query.run()
             places = ", ".join(f"{view.name} at {view.frontier}" for view in views)
             head = Text(f"{places} (Ctrl-C stops it)".lstrip())

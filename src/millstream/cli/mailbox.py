@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from millstream.model.modes import QueryState
+
 if TYPE_CHECKING:
     from millstream.connectors.contracts import GivenBatch
     from millstream.runtime.running import Running
@@ -43,7 +45,7 @@ class Mailbox:
         """The batches until all queries have ended, or one has failed; `look` is called
         periodically."""
         while True:
-            ended = all(query.state != "running" for query in running)
+            ended = all(query.state is not QueryState.RUNNING for query in running)
             with suppress(queue.Empty):
                 query, table, given = self._batches.get(timeout=0.001 if ended else 0.1)
                 yield query, table

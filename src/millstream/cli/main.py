@@ -83,7 +83,7 @@ def run(
     """
     from millstream.cli.run import run as command
 
-    return _guarded(command, file, engine.value, format, until, checkpoint, param or [])
+    return _guarded(command, file, engine, format, until, checkpoint, param or [])
 
 
 @app.command(
@@ -108,7 +108,7 @@ def explain(
     """Print the plan of every query in a file."""
     from millstream.cli.explain import explain as command
 
-    return _guarded(command, file, engine.value, verbose, costs, json, dot, physical, param or [])
+    return _guarded(command, file, engine, verbose, costs, json, dot, physical, param or [])
 
 
 @app.command(
@@ -136,7 +136,7 @@ def shell(
     """Type statements and see their answers."""
     from millstream.cli.shell import shell as command
 
-    return _guarded(command, file, engine.value, param or [])
+    return _guarded(command, file, engine, param or [])
 
 
 @app.command(
@@ -149,7 +149,7 @@ def demo(
     """Watch four continuous queries over an auction house."""
     from millstream.cli.demo import demo as command
 
-    return _guarded(command, engine.value, seconds)
+    return _guarded(command, EngineName(engine), seconds)
 
 
 @app.command(
@@ -176,7 +176,7 @@ def calibrate(
     """
     from millstream.cli.calibrate import calibrate as command
 
-    return _guarded(command, engine.value)
+    return _guarded(command, EngineName(engine))
 
 
 @app.command()

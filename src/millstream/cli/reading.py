@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.model.errors import MillstreamError
+from millstream.model.modes import EngineName
 
 if TYPE_CHECKING:
     from millstream.api.session import Session
@@ -97,7 +98,7 @@ def warnings_as_lines() -> Iterator[None]:
         yield
 
 
-def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, list[Any]]:
+def bound(file: str, engine: EngineName, parameters: Iterable[str]) -> tuple[Session, list[Any]]:
     """A session with the bound statements of a file, and their results."""
     text, name = statements_in(file)
     values = parameters_of(parameters)
@@ -106,7 +107,7 @@ def bound(file: str, engine: str, parameters: Iterable[str]) -> tuple[Session, l
 
 
 def standing(
-    text: str, name: str, engine: str, values: dict[str, object]
+    text: str, name: str, engine: EngineName, values: dict[str, object]
 ) -> tuple[Session, list[Any]]:
     from millstream.api.session import Session
 

@@ -25,6 +25,7 @@ from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import any_live, await_views, start_views
 from millstream.logical.instants import chronon
 from millstream.model.instants import shown
+from millstream.model.modes import EngineName
 from millstream.runtime.outputs import unusable
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 def run(
     file: str,
-    engine: str,
+    engine: EngineName,
     format: str | None,
     until: str | None,
     checkpoint: str | None,

@@ -31,7 +31,7 @@ from millstream.cli.run import run_live
 from millstream.cli.spark import cancelled_by_interrupt, spark_started
 from millstream.cli.views import await_ending, start_views
 from millstream.model.errors import MillstreamError, ParseError, QueryError
-from millstream.model.modes import Emit
+from millstream.model.modes import Emit, EngineName
 from millstream.model.names import Name
 from millstream.model.types import sql_name
 from millstream.sql.tokens import tokenize
@@ -56,7 +56,7 @@ Statements end with a semicolon. Ctrl-C stops a query, Ctrl-D ends the shell.
 _WORDS = {"help": "\\?", "quit": "\\q", "exit": "\\q"}  # common first inputs
 
 
-def shell(file: str | None, engine: str, parameters: Iterable[str]) -> None:
+def shell(file: str | None, engine: EngineName, parameters: Iterable[str]) -> None:
     values = parameters_of(parameters)
     text, name = ("", "") if file is None else statements_in(file)
     session, _ = standing(text, name, engine, values)

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from millstream.api.session import Session
 from millstream.cli.progress import progress
 from millstream.model.errors import MillstreamError, QueryError
+from millstream.model.modes import EngineName
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ _GROUP = "millstream"
 
 def spark_started(session: Session) -> None:
     """Start Spark now, with visible progress, if the session runs on it."""
-    if session.engine == "spark":
+    if session.engine is EngineName.SPARK:
         with progress(lambda: "Spark starts"):
             started_quietly(lambda: session.spark)
 
@@ -50,7 +51,7 @@ def started_quietly(start: Callable[[], SparkSession]) -> SparkSession:
 @contextmanager
 def cancelled_by_interrupt(session: Session) -> Iterator[None]:
     """Ctrl-C also cancels the Spark jobs of this thread; jobs of others continue."""
-    if session.engine != "spark":
+    if session.engine is not EngineName.SPARK:
         yield
         return
     context = session.spark.sparkContext

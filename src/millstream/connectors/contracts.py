@@ -17,6 +17,7 @@ import pyarrow as pa
 from millstream.model.errors import QueryError, brief
 from millstream.model.instants import Instant
 from millstream.model.masking import note_options
+from millstream.model.modes import Emit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +117,7 @@ class SinkContext:
 
     query: str
     schema: pa.Schema
-    emit: str
+    emit: Emit
     token: str
     next_batch: int = 0
     spark: SparkSession | None = None

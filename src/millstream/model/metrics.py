@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from millstream.model.instants import Instant
+from millstream.model.modes import QueryState
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Metrics:
 class Progress:
     """The progress of a query; `seconds` is its processing time, excluding the sink."""
 
-    state: str
+    state: QueryState
     batches: int
     rows_in: int
     rows_out: int

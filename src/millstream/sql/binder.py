@@ -81,7 +81,7 @@ def bind_query(
         plan = given_every(query.every, plan)
     return Bound(
         plan,
-        Emit(query.emit or "FINAL"),
+        query.emit or Emit.FINAL,
         frozenset(statement.used),
         tuple(_warnings(plan, query, statement, strict)),
     )

@@ -20,6 +20,7 @@ from sqlglot.tokens import TokenType
 
 from millstream.model.durations import Duration
 from millstream.model.errors import ParseError, Span
+from millstream.model.modes import Emit
 from millstream.sql import other_dialects
 from millstream.sql.clauses import (
     AsOf,
@@ -125,7 +126,7 @@ class _Statement:
 
 def _take_emit(
     tokens: Sequence[Token], parameters: Mapping[str, object]
-) -> tuple[Sequence[Token], str | None, Duration | None, Span | None]:
+) -> tuple[Sequence[Token], Emit | None, Duration | None, Span | None]:
     """Split `EMIT FINAL`, `EMIT CHANGES` or `EMIT EVERY d` off the end of a query."""
     expected = "expected FINAL, CHANGES or EVERY d after EMIT"
     if tokens[-1].word == "EMIT":
@@ -138,13 +139,13 @@ def _take_emit(
             every = ClauseReader(cursor, parameters).duration()
             if cursor.current is not None:
                 cursor.fail("the end of the statement")
-            return tokens[:place], "EVERY", every, span
+            return tokens[:place], Emit.EVERY, every, span
     if len(tokens) < 2 or tokens[-2].word != "EMIT":
         return tokens, None, None, None
     how, span = tokens[-1], tokens[-2].span.to(tokens[-1].span)
-    if how.word not in ("FINAL", "CHANGES"):
+    if how.word not in (Emit.FINAL, Emit.CHANGES):
         raise ParseError(f'{expected}, found "{how.text}"', how.span)
-    return tokens[:-2], how.word, None, span
+    return tokens[:-2], Emit(how.word), None, span
 
 
 def _take_shed(

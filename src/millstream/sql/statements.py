@@ -18,6 +18,7 @@ from millstream.logical.text import literal_text
 from millstream.model import types
 from millstream.model.durations import Duration
 from millstream.model.errors import Span
+from millstream.model.modes import Emit
 from millstream.model.names import Name
 from millstream.sql.clauses import Clauses, EffectiveAt, Shed
 
@@ -54,7 +55,7 @@ class QueryStatement:
     """A SELECT or a set operation, and how its answer is emitted."""
 
     tree: exp.Expression
-    emit: str | None = None  # FINAL, CHANGES, EVERY, or None where the statement does not say
+    emit: Emit | None = None  # None if the statement has no EMIT
     emit_span: Span | None = None
     span: Span | None = None
     every: Duration | None = None  # the period of EMIT EVERY

@@ -11,6 +11,7 @@ from dataclasses import replace
 from sqlglot.tokens import TokenType
 
 from millstream.model.errors import ParseError
+from millstream.model.modes import Emit
 from millstream.model.names import Name
 from millstream.sql.definition_reader import DefinitionReader
 from millstream.sql.reserved import check_declared
@@ -74,7 +75,7 @@ def _emitted(reader: DefinitionReader, query: QueryStatement) -> QueryStatement:
         )
     every = reader.clauses.duration()
     end = cursor.tokens[cursor.position - 1].span
-    return replace(query, emit="EVERY", every=every, emit_span=start.to(end))
+    return replace(query, emit=Emit.EVERY, every=every, emit_span=start.to(end))
 
 
 def _query(reader: DefinitionReader, words: Collection[str]) -> QueryStatement:

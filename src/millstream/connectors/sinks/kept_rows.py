@@ -9,13 +9,14 @@ from millstream.connectors.contracts import SinkContext
 from millstream.connectors.tables.comparing import net_changes
 from millstream.connectors.tables.table_source import TableChanges
 from millstream.model.errors import QueryError
+from millstream.model.modes import Emit
 
 _OF_CHANGES = ("at", "change")
 
 
 def kept_schema(context: SinkContext, sink: str) -> pa.Schema:
     """The columns of the rows, without those of changes."""
-    if context.emit != "CHANGES":
+    if context.emit is not Emit.CHANGES:
         raise QueryError(
             f'sink "{sink}" needs changes to keep a table, but the query has EMIT {context.emit}',
             help="write EMIT CHANGES, or CREATE MATERIALIZED VIEW … INTO",
