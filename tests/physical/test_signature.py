@@ -167,6 +167,7 @@ def test_releases_agree(matches_file: Comparison) -> None:
     matches_file(Path(__file__).with_name("signatures.txt"), listed())
 
 
+@pytest.mark.slow
 def test_processes_agree() -> None:
     code = "from physical.test_signature import listed; print(listed())"
     tests = Path(__file__).parents[1]

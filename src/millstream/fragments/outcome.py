@@ -20,9 +20,9 @@ from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.shard import leaf_frontiers
 from millstream.model.codec import unpacked
 from millstream.model.elements import Row
+from millstream.model.metrics import Tally
 from millstream.model.values import canonical
 from millstream.physical.batch import Batch, Columns
-from millstream.runtime.tally import Tally
 
 
 class Outcome:

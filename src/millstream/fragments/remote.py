@@ -14,6 +14,7 @@ from millstream.fragments.progress import Advance, BatchStep
 from millstream.fragments.remote_input import RemoteInput
 from millstream.fragments.tasks import LeafInput
 from millstream.model.arrays import int64
+from millstream.model.metrics import Tally, together
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State
@@ -22,7 +23,6 @@ from millstream.physical.operators.source import Source
 from millstream.runtime.graph import Receive
 from millstream.runtime.position import Position
 from millstream.runtime.running import has_state
-from millstream.runtime.tally import Tally, together
 
 
 class RemoteExecutor:

@@ -13,11 +13,11 @@ from millstream.fragments.payload import decoded, part
 from millstream.fragments.progress import SourceProgress
 from millstream.fragments.remote_query import RemoteQuery
 from millstream.model.elements import Row
+from millstream.model.metrics import Tally
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged
 from millstream.physical.operator import Context
 from millstream.runtime.graph import Graph, Vertex
-from millstream.runtime.tally import Tally
 
 SLICE_ROWS = 16_384  # pushed at once: fits in the cache
 

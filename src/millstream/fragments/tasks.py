@@ -19,11 +19,11 @@ from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.shard import Error, Shard, ShardStep, leaf_frontiers, worked
 from millstream.model.codec import packed, unpacked
 from millstream.model.errors import MillstreamError
+from millstream.model.metrics import Tally
 from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch, merged
 from millstream.physical.operators.source import sources_of
 from millstream.runtime.bounded import source_batch
-from millstream.runtime.tally import Tally
 
 # --- the leaves -----------------------------------------------------------------------------------
 

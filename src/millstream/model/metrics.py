@@ -1,12 +1,71 @@
-"""The metrics of a running query: its progress and the work of each operator."""
+"""The metrics of a running query: its progress, the work of each operator and the rows of each
+source; and the counts that they are made of."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 from millstream.model.instants import Instant
 from millstream.model.modes import QueryState
+from millstream.model.time import INFINITY
+
+Show: TypeAlias = Callable[[int], Instant | None]  # a frontier for display; None: nothing is known
+
+
+@dataclass(frozen=True)
+class Tally:
+    """For one operator, or all its shards together."""
+
+    id: str  # its signature
+    name: str
+    rows_in: int
+    rows_out: int
+    seconds: float
+    state_rows: int
+    state_bytes: int
+    frontier: int
+
+    def told(self) -> list[Any]:
+        """As plain values."""
+        return [
+            self.id, self.name, self.rows_in, self.rows_out, self.seconds, self.state_rows,
+            self.state_bytes, self.frontier,
+        ]  # fmt: skip
+
+    def since(self, before: Tally) -> Tally:
+        """The work since then, with the current state."""
+        return replace(
+            self,
+            rows_in=self.rows_in - before.rows_in,
+            rows_out=self.rows_out - before.rows_out,
+            seconds=self.seconds - before.seconds,
+        )
+
+    def after(self, before: Tally) -> Tally:
+        """The work up to then and since then."""
+        return replace(
+            self,
+            rows_in=self.rows_in + before.rows_in,
+            rows_out=self.rows_out + before.rows_out,
+            seconds=self.seconds + before.seconds,
+        )
+
+
+def together(tallies: Iterable[Tally]) -> Tally:
+    """The sum over parallel shards; at least one."""
+    found = list(tallies)
+    return Tally(
+        found[0].id,
+        found[0].name,
+        sum(tally.rows_in for tally in found),
+        sum(tally.rows_out for tally in found),
+        sum(tally.seconds for tally in found),
+        sum(tally.state_rows for tally in found),
+        sum(tally.state_bytes for tally in found),
+        min((tally.frontier for tally in found), default=INFINITY),
+    )
 
 
 @dataclass(frozen=True)
@@ -26,6 +85,41 @@ class OperatorMetrics:
     seconds: float
     frontier: Instant | None
 
+    @staticmethod
+    def of(tally: Tally, show: Show, elapsed: float) -> OperatorMetrics:
+        """After `elapsed` seconds."""
+        return OperatorMetrics(
+            tally.id,
+            tally.name,
+            tally.rows_in,
+            tally.rows_out,
+            tally.rows_in / elapsed if elapsed > 0 else 0.0,
+            tally.rows_out / tally.rows_in if tally.rows_in else None,
+            tally.state_rows,
+            tally.state_bytes,
+            tally.seconds,
+            show(tally.frontier),
+        )
+
+
+class SourceCounts(Protocol):
+    """What an input of a query counts."""
+
+    received: int
+    late: int
+    bad: int
+    idle: bool
+    frontier: int
+
+    @property
+    def queued(self) -> int | None: ...
+
+    @property
+    def held(self) -> int: ...
+
+    @property
+    def trouble(self) -> str | None: ...
+
 
 @dataclass(frozen=True)
 class SourceMetrics:
@@ -42,6 +136,20 @@ class SourceMetrics:
     idle: bool
     frontier: Instant | None
     trouble: str | None = None
+
+    @staticmethod
+    def of(stream: str, input: SourceCounts, show: Show) -> SourceMetrics:
+        return SourceMetrics(
+            stream,
+            input.received,
+            input.late,
+            input.bad,
+            input.queued or 0,
+            input.held,
+            input.idle,
+            show(input.frontier),
+            input.trouble,
+        )
 
 
 @dataclass(frozen=True)

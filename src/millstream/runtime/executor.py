@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from millstream.checkpoint.files import Files
+from millstream.model.metrics import Tally
 from millstream.physical.batch import Batch
 from millstream.physical.operator import Context, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.runtime.graph import Graph, Receive, Vertex
 from millstream.runtime.position import Position
-from millstream.runtime.tally import Tally
 
 
 class Executor(Protocol):

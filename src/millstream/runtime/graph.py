@@ -13,12 +13,12 @@ from time import perf_counter
 from typing import TypeAlias
 
 from millstream.model.long_texts import is_text
+from millstream.model.metrics import Tally
 from millstream.model.time import INFINITY
 from millstream.physical.batch import NEVER, Batch, State, merged, pieces
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
 from millstream.physical.operators.source import Source
 from millstream.physical.signature import Signatures
-from millstream.runtime.tally import Tally
 
 Receive: TypeAlias = Callable[[Batch], None]  # takes the output of the root
 

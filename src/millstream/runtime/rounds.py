@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from millstream.connectors.intake.rows import nothing
 from millstream.model.elements import Row
 from millstream.model.errors import MillstreamError, QueryError
+from millstream.model.metrics import Tally
 from millstream.model.records import Records
 from millstream.physical.batch import NEVER, Batch
 from millstream.runtime.bounded import BATCH_ROWS, source_batch
@@ -26,7 +27,6 @@ from millstream.runtime.lateness import LateWarnings
 from millstream.runtime.outputs import ErrorOutput, ErrorRow, LateOutput
 from millstream.runtime.silence import Silence
 from millstream.runtime.table_input import TableInput
-from millstream.runtime.tally import Tally
 
 ROUND_ROWS = 1_000_000  # the most that a round of a triggered query takes from a stream
 TALLY = 100_000  # microseconds between two updates of the operators' metrics

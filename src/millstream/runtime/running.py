@@ -18,16 +18,16 @@ from millstream.model.display import table_html
 from millstream.model.errors import QueryError
 from millstream.model.frames import HasRows
 from millstream.model.instants import Instant, shown
-from millstream.model.metrics import Metrics, Progress
+from millstream.model.metrics import Metrics, OperatorMetrics, Progress, SourceMetrics
 from millstream.model.modes import QueryState
 from millstream.model.records import Records
 from millstream.model.time import ANY_TIME, TimeDomain
-from millstream.physical.batch import Batch, merged
+from millstream.physical.batch import NEVER, Batch, merged
 from millstream.physical.operator import PhysicalPlan
 from millstream.physical.operators.cut import Cut
 from millstream.physical.operators.granularity import Granularity
 from millstream.physical.operators.split import Split
-from millstream.runtime import answers, metrics
+from millstream.runtime import answers
 from millstream.runtime.clock import Clock
 from millstream.runtime.delivery import AnswerForm, Delivery
 from millstream.runtime.executor import Executor, InlineExecutor, OpenExecutor
@@ -189,7 +189,7 @@ class Running(HasRows):
     @property
     def frontier(self) -> Instant | None:
         """Every instant before it is final; None while not known."""
-        return metrics.instant(self._rounds.executor.frontier, self._form.domain)
+        return self._instant(self._rounds.executor.frontier)
 
     def results(self) -> pa.Table:
         """All results so far, if the query was started without a sink."""
@@ -322,13 +322,19 @@ class Running(HasRows):
     @property
     def metrics(self) -> Metrics:
         """Does not block. During a batch, the figures of operators are those from before it."""
-        domain = self._form.domain
         elapsed = (self._clock.ticks() - self._began) / 1e6
         tallies, inputs = self._rounds.tallies(), self._rounds.inputs
         return Metrics(
-            [metrics.operator_metrics(tally, domain, elapsed) for tally in tallies],
-            {input.stream.name: metrics.source_metrics(input, domain) for input in inputs},
+            [OperatorMetrics.of(tally, self._instant, elapsed) for tally in tallies],
+            {
+                each.stream.name: SourceMetrics.of(each.stream.name, each, self._instant)
+                for each in inputs
+            },
         )
+
+    def _instant(self, frontier: int) -> Instant | None:
+        """A frontier for display; None if nothing is known yet."""
+        return None if frontier == NEVER else shown(frontier, self._form.domain)
 
 
 def has_state(plan: PhysicalPlan) -> bool:
