@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 _SETTINGS = {
-    "fsync": "off",  # nobody turns off the power in a test
+    "fsync": "off",  # power does not fail in a test
     "full_page_writes": "off",
     "wal_level": "logical",
     "max_replication_slots": "20",

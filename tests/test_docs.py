@@ -141,7 +141,7 @@ def test_all_functions_are_there_and_give_what_is_said(
 
 
 def test_pictures_are_what_the_system_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python docs/pictures/draw.py` draws them anew."""
+    """`python docs/pictures/draw.py` redraws them."""
     folder = ROOT / "docs" / "pictures"
     monkeypatch.syspath_prepend(folder)
     drawn = runpy.run_path(str(folder / "draw.py"))["PICTURES"]

@@ -277,7 +277,7 @@ def figure_4a(intervals: Sequence[int], rows: int) -> Findings:
         for name, buckets in kinds.items():
             joined = Joined(graph, orders, interval, [buckets] * 4)
             lines[name].append((interval, rate(joined, rows)))
-    title = "G3 figure 4(a): rows a second by the interval of evaluation"
+    title = "G3 figure 4(a): rows per second by the interval of evaluation"
     chart = Chart("g3-figure-4a", title, "interval τ", "rows/s", lines)
     paper = {"HASH2": "4", "HASH10": "15", "HASH30": "30"}
     best = {name: max(points, key=lambda p: p[1]) for name, points in lines.items()}
@@ -308,7 +308,7 @@ def figure_4b(means: Sequence[int], rows: int) -> Findings:
                 lines[name].append((mean, rate(Joined(graph, orders, 5, buckets), rows)))
                 joined = Joined(graph, orders, 5, buckets)
                 looks[name][mean] = counted(joined, 20)
-    title = "G3 figure 4(b): rows a second by the buckets of a table on average"
+    title = "G3 figure 4(b): rows per second by the buckets of a table on average"
     chart = Chart("g3-figure-4b", title, "buckets on average", "rows/s", lines)
     at = 12 if 12 in means else means[-1]
     best = {name: max(points, key=lambda p: p[1]) for name, points in lines.items() if points}

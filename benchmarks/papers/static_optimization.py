@@ -139,7 +139,7 @@ def experiments(queries: int) -> Findings:
     most = {part: 100 * max(level.gains) for part, level in found.items()}
     error = {part: 100 * fmean(level.errors) for part, level in found.items()}
     worst = max(max(level.errors) for level in found.values())
-    better = "each set of inputs keeps its best plan, and the shares are found anew in the end"
+    better = "each set of inputs keeps its best plan, and the shares are computed again at the end"
     numbers = [
         Number("A figure 7", "% that another plan is better for, at 60 %", "> 50", need[0.6]),
         Number("A figure 7", "the same at 30 %", "almost all", need[0.3]),

@@ -355,7 +355,7 @@ def test_standard_input_that_is_no_text() -> None:
 
 
 def test_a_reader_that_goes_away(file: Path) -> None:
-    """`millstream explain … | head -1`: no traceback, whoever closed the pipe."""
+    """`millstream explain … | head -1`: no traceback when the pipe is closed."""
     file.write_text(STREAM + QUERY * 100)
     read, write = os.pipe()
     os.close(read)

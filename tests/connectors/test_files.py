@@ -1,4 +1,4 @@
-"""Streams in files: what is read, in which order, and what is told where they do not fit."""
+"""Streams in files: what is read, in which order, and the errors for rows that do not fit."""
 
 from __future__ import annotations
 
@@ -435,7 +435,7 @@ def test_files_that_are_not_what_they_were(tmp_path: Path, harm: Any) -> None:
 
 
 def test_what_is_available_again_and_again(tmp_path: Path) -> None:
-    """A window goes on over the files of another day."""
+    """A window continues over the files of another day."""
     seen = Seen()
     source = f"csv('{tmp_path}/data', follow => true)"
     for day in range(3):

@@ -281,7 +281,7 @@ def test_parquet_files(tmp_path: Path) -> None:
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    """Also in keys that nobody reads, and whatever stands in the lines beside them."""
+    """Also in keys that are not read, and whatever the other lines contain."""
     lines = [
         b'{"a": "good"}',
         b'{"a": "br\xffken"}',

@@ -148,7 +148,7 @@ def test_rate_has_no_end() -> None:
 
 
 def test_lines_are_kept_until_they_are_answered(tmp_path: Path) -> None:
-    """A connection goes on with new lines after a restart; those that came before are not lost."""
+    """A connection continues with new lines after a restart; earlier ones are not lost."""
     seen = Seen()
     with socket.create_server(("localhost", 0)) as listening:
         port = listening.getsockname()[1]

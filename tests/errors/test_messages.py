@@ -1,4 +1,4 @@
-"""Every mistake in a statement is told with its place, its cause and what to do."""
+"""Every error in a statement has its place, its cause and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plan text: what is printed is read back, and what cannot be read is told."""
+"""Plan text: parsing it returns the plan, and invalid text is an error."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ def test_null_is_a_partition() -> None:
 
 
 def test_granularity_over_negative_times() -> None:
-    """The grid goes on below zero: …, -10, -5, 0, …"""
+    """The grid continues below zero: …, -10, -5, 0, …"""
     rows = [
         during(-12, -9, "a"),
         during(-7, -3, "b"),
@@ -612,7 +612,7 @@ def test_a_window_over_rows_that_are_valid_for_ever_may_settle(
 
 def test_a_count_window_over_a_count_window_settles() -> None:
     """The counts of the granules are 1, 0, 0, … The inner window has 1; 0, 1; 0, 0, 1; and from 8
-    on only zeros. Each granule the outer one gets all of that anew, smallest first."""
+    on only zeros. Each granule the outer one gets all of that again, smallest first."""
     plan = """
 CountWindow rows=2 order=[n] granule=2
   Granularity granule=2

@@ -47,7 +47,7 @@ def test_partial_aggregates_eq_22_30() -> None:
 
 
 def test_join_eq_22_4_and_22_18() -> None:
-    """K §24.3: 100 rows a second, values 0 to 49, windows of 10 seconds; in milliseconds."""
+    """K §24.3: 100 rows per second, values 0 to 49, windows of 10 seconds; in milliseconds."""
     assert side_rows(10, 10_000, 10) == 1000.5
     distance, length = product_distance_length(10, 10_000, 10, 10_000)
     assert 1000 / distance / 50 == pytest.approx(4000)

@@ -103,7 +103,7 @@ def join_cost(estimates: Estimates) -> float:
 
 
 def test_a_join_of_kraemer(session: ms.Session) -> None:
-    """K §24.3: 1000.5 rows a side, 4,000 results a second."""
+    """K §24.3: 1000.5 rows a side, 4,000 results per second."""
     estimates = estimated(session, JOIN.format(10))
     assert a_second(estimates) == pytest.approx(4000)
     assert estimates.rows == pytest.approx(2001)

@@ -46,7 +46,7 @@ def test_rules_that_go_to_and_fro_are_told() -> None:
     with pytest.raises(QueryError) as error:
         list(steps(plan, (there,)))
     assert error.value.diagnostic.message == (
-        "the rules of the optimizer do not come to an end; they go to and fro between\n"
+        "the rules of the optimizer do not settle; they alternate between\n"
         f"{plan_text(other)}\nand\n{plan_text(plan)}"
     )
     assert isinstance(plan, Filter)

@@ -105,8 +105,8 @@ def test_at_17_milliseconds_the_cheapest_plan_is_the_worst() -> None:
 
 
 def test_figure_6() -> None:
-    """All give 1,000 results a second at first and the same in the end; (a) sheds first, then (c),
-    then (b). Between 4 and 4.5 ms plan (c) becomes the best; the gap to (b) grows until about
+    """All give 1,000 results per second at first and the same in the end; (a) sheds first, then
+    (c), then (b). Between 4 and 4.5 ms plan (c) becomes the best; the gap to (b) grows until about
     14 ms, where it is more than twice as much."""
     sheds_from = {
         plan: 1000 / float(cost) for plan, cost in zip("abc", (500, 280, 400), strict=True)

@@ -153,7 +153,7 @@ def test_a_checkpoint_goes_on(folder: Path, tmp_path: Path) -> None:
 
 
 def test_shedding_without_rates_is_warned_of(folder: Path) -> None:
-    """Nothing is dropped, so whoever allows it should know."""
+    """Nothing is dropped, so a warning says so."""
     made = ms.Session(engine="local", processors=1e-9, shed=True)
     made.sql(
         f"CREATE STREAM A (t BIGINT, k INT, n INT) SOURCE json('{folder / 'A'}') "

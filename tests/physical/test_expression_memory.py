@@ -47,7 +47,7 @@ def formula(expression: Expression) -> Any:
 
 
 class Guarded:
-    """Memory whose end is that of a page, and behind it one that nobody may read."""
+    """Memory whose end is that of a page, and behind it one that may not be read."""
 
     def __init__(self) -> None:
         self.page = mmap.PAGESIZE

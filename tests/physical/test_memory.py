@@ -103,7 +103,7 @@ BESIDE = [
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("text", BESIDE)
 def test_rows_that_are_ahead_of_another_stream_wait_in_little_space(text: str, window: str) -> None:
-    """The stream r has stopped, and s goes on: what s brings must be kept, and little more."""
+    """The stream r has stopped, and s continues: its rows must be kept, and little more."""
     session = ms.Session()
     for name in "sr":
         session.sql(f"CREATE STREAM {name} (k BIGINT, x BIGINT, t BIGINT) SOURCE f() ORDERED BY t")

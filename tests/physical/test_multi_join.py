@@ -189,7 +189,7 @@ def touched(orders: tuple[tuple[int, ...], ...], probing: Probing) -> float:
 
 
 def test_new_elements_first_look_at_less() -> None:
-    """G3 §4.2: a new row meets two of each window of 100; nobody scans a window for each row of
+    """G3 §4.2: a new row meets two of each window of 100; no window is scanned for each row of
     another, as the naive join does."""
     eager = touched(new_first((0, 1, 2)), Probing.LOOP)
     naive = touched(as_they_stand((0, 1, 2)), Probing.LOOP)

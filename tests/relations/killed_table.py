@@ -1,7 +1,8 @@
 """A query that looks up a table which changes all the time, as a program that can be killed.
 
 python killed_table.py <folder>: the answers of each batch are a file of the folder. The table has
-one number, which only grows; the program knows the last one from a file, and makes the table anew.
+one number, which only grows; the program knows the last one from a file, and creates the table
+again.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """A table that changes while a query runs: between any two batches, with and without a time, and
-across stops and crashes, after which a program makes the same table anew.
+across stops and crashes, after which a program creates the same table again.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Play:
     def _send(self, instant: int, crash: bool) -> None:
         for name, feed in self.feeds.items():
             feed.send([row for row in self.case.streams[name] if row["t"] == instant])
-        self.crashing = crash  # once all is sent: what nobody reads is lost
+        self.crashing = crash  # once all is sent: unread rows are lost
         for feed in self.feeds.values():
             feed.heartbeat(instant)
         self._await(instant)
@@ -105,7 +105,7 @@ class Play:
         self.crashing = False
         self._open(self.table.rows())
         self._start()
-        for feed in self.feeds.values():  # nobody remembers that it was told
+        for feed in self.feeds.values():  # what was sent is forgotten
             feed.heartbeat(instant)
         self._await(instant)
 

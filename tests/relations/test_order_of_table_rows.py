@@ -201,7 +201,7 @@ def test_versions_that_become_one_keep_their_numbers(monkeypatch: pytest.MonkeyP
 
 
 class Program:
-    """A view of a table that its program makes anew whenever it starts."""
+    """A view of a table that its program creates at each start."""
 
     def __init__(self, folder: Path, rows: list[int]) -> None:
         self.session = ms.Session(engine="local")

@@ -194,7 +194,7 @@ def test_a_column_that_gives_the_time() -> None:
 
 
 def test_statements_of_several_threads(session: ms.Session) -> None:
-    """Each is one change, whichever tables it reads, and nobody waits for ever."""
+    """Each is one change, whichever tables it reads, and none waits forever."""
     session.sql("CREATE TABLE Q (k INT, v STRING, PRIMARY KEY (k))")
     session.sql("INSERT INTO R VALUES (1, 'a'); INSERT INTO Q VALUES (1, 'a')")
     failures: list[BaseException] = []

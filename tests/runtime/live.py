@@ -45,14 +45,14 @@ class HandClock(Clock):
         """Wait until somebody sleeps by this clock for the n-th time."""
         deadline = time.monotonic() + SOON
         while self.sleeps < number:
-            assert time.monotonic() < deadline, "nobody sleeps"
+            assert time.monotonic() < deadline, "no thread sleeps"
             time.sleep(0.001)
 
     def pass_in_silence(self, microseconds: int) -> None:
         """Move once somebody sleeps by this clock: what happened before is over."""
         deadline = time.monotonic() + SOON
         while not self._waiting:
-            assert time.monotonic() < deadline, "nobody sleeps"
+            assert time.monotonic() < deadline, "no thread sleeps"
             time.sleep(0.001)
         self.move(microseconds)
 

@@ -1,6 +1,6 @@
 """Schedules: every way in which rows can come to a plan, as steps drawn from a tape.
 
-Inputs are cut into batches of any size and interleaved in any way, the frontier of each goes on as
+Inputs are cut into batches of any size and interleaved in any way, the frontier of each advances as
 fast or as slowly as its rows allow, batches without rows carry it further, and between any two
 batches the plan may be stopped and started again. A tape of zeros is the simplest schedule: one
 batch an input, whichever is furthest behind first.
@@ -29,7 +29,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Restart:
-    """The state is saved; a new plan takes it over if `anew`, else the same one goes on."""
+    """The state is saved; a new plan takes it over if `anew`, else the same one continues."""
 
     anew: bool
 

@@ -1,4 +1,4 @@
-"""Queries that nobody would write have the answer of the definition, in every form of the plan.
+"""Unusual queries have the answer of the definition, in every form of the plan.
 
 The streams have ties, NULLs, negative times, rows that hold for ever, and nothing at all; they end
 at different times. The usual run tries a few schedules of each; MILLSTREAM_EXAMPLES=50 tries so

@@ -263,7 +263,7 @@ def test_stop_answers_what_was_accepted_and_ends_nothing_early() -> None:
     stopping.join(SOON)
     assert values(seen.rows(), "t") == [0, 1, 2, 3, 4]
     assert seen.batches[-1].frontier == 4
-    feed.send(bid(9))  # nobody listens
+    feed.send(bid(9))  # without a listener
     assert len(seen.rows()) == 5
 
 

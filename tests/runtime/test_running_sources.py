@@ -275,7 +275,7 @@ def test_stopping_does_not_wait_for_a_source_that_blocks() -> None:
     seen.await_rows(1)
     assert running.stop(SOON)
     assert not script.closed.is_set()
-    script.give(bid(2))  # it wakes, sees that nobody wants it, and ends
+    script.give(bid(2))  # it wakes, sees that it has no consumer, and ends
     assert script.closed.wait(SOON)
     assert len(seen.rows()) == 1
 

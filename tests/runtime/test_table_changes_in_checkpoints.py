@@ -15,7 +15,7 @@ TEXT = "SELECT b.k, v FROM B WINDOW(RANGE 10) b JOIN T ON b.k = T.k EMIT CHANGES
 
 
 def life(folder: Path, rows: dict[int, int], lives: int, changes: int, seed: int) -> None:
-    """Some changes and rows, some of which nobody has read when the query is stopped."""
+    """Some changes and rows, some of which are unread when the query is stopped."""
     chance = random.Random(seed)
     at = 0
     answer: dict[tuple[int, int], int] = {}

@@ -1,8 +1,8 @@
 """No answer ever shows half an instant.
 
 Money moves between accounts. What each account paid and what it got are two aggregates over one
-stream; their join has the balances, and the balances add up to nothing at every instant: whoever
-saw a transfer on one side only would see another sum.
+stream; their join has the balances, and the balances add up to nothing at every instant: an
+answer with a transfer on one side only would have another sum.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A query on Spark with a checkpoint, which goes on by some rows with each batch; also as a program
-of its own that can be killed at any moment.
+"""A query on Spark with a checkpoint, which advances by some rows with each batch; also as a
+program of its own that can be killed at any moment.
 
 python driven_query.py <folder> <rows of a batch> <master> [setting=value …]
 The answers of each batch are a file of the folder.

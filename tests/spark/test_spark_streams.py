@@ -385,7 +385,7 @@ def test_files_in_another_order_than_their_rows_are_warned_of(tmp_path: Path) ->
     "text", ["SELECT t, w FROM F", "SELECT t FROM F WHERE w <> 'no'", "SELECT COUNT(w) AS n FROM F"]
 )
 def test_texts_in_files_that_are_not_utf8(text: str, tmp_path: Path) -> None:
-    """Whoever reads them: Spark alone, our tasks, or our tasks for what Spark leaves."""
+    """Read by Spark alone, our tasks, or our tasks for what Spark leaves."""
     raw = pa.array([b"good", b"br\xffken", b"no", None], pa.binary())
     words = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
     pq.write_table(pa.table({"t": range(4), "w": words, "z": range(4)}), tmp_path / "a.parquet")

@@ -28,7 +28,7 @@ def rows(pause: float, quick: int = 0) -> Iterator[dict[str, int]]:
 
 
 def view_of(folder: Path, pause: float, quick: int = 0) -> ms.View:
-    live_answer._SMALL = 50  # so that files are written anew now and then
+    live_answer._SMALL = 50  # so that files are rewritten now and then
     session = ms.Session(engine="local")
     session.source("slow", lambda: rows(pause, quick))
     session.sql(

@@ -1,4 +1,4 @@
-"""A view in PostgreSQL: whoever reads it there sees whole batches only."""
+"""A view in PostgreSQL: its readers see whole batches only."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert {"history", "rows"} <= kinds <= {"changes", "history", "rows"}
     assert sum(name.startswith("rows") for name in files) == 1
     ends = [int(name.split("-", 2)[2].split(".")[0]) for name in files if name[0] == "h"]
-    assert min(ends) > rows[-1]["t"] - 60  # what nobody may ask for is not there any more
+    assert min(ends) > rows[-1]["t"] - 60  # expired history is removed
 
 
 def test_files_are_plain_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_what_goes_while_it_is_read_is_taken_anew(
 def test_what_was_dropped_is_not_thought_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Time goes on without rows, files of history go, and the process ends."""
+    """Time advances without rows, files of history expire, and the process ends."""
     monkeypatch.setattr(live_answer_module, "_SMALL", 0)
     standing = made(tmp_path)
     rows = {"x": [1, 1, 2], "at": [1, 5, 6], "change": [1, -1, 1]}

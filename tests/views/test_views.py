@@ -128,7 +128,7 @@ def test_a_view_is_dropped_when_nothing_uses_it(auction: Auction) -> None:
     with pytest.raises(ms.CatalogError, match='view "v" is in use by "reader"'):
         session.sql("DROP VIEW v")
     session.sql("DROP QUERY reader")
-    question = session.sql("SELECT * FROM v")  # a question is in nobody's way
+    question = session.sql("SELECT * FROM v")  # a pull query does not block
     session.sql("DROP MATERIALIZED VIEW v")
     assert view.state == "stopped"
     for asked in (query, question):
@@ -235,7 +235,7 @@ def test_a_declared_stream_retains_what_it_was(tmp_path: Path) -> None:
 
 
 def test_a_view_can_be_started_again(auction: Auction, tmp_path: Path) -> None:
-    """Without a folder it begins anew, with one it goes on."""
+    """Without a folder it starts over, with one it resumes."""
     fresh = auction.view("SELECT price FROM Bid WINDOW(RANGE 100)", name="fresh")
     kept = auction.view(
         "SELECT price FROM Bid WINDOW(RANGE 100)", f"IN '{tmp_path}/kept'", name="kept"

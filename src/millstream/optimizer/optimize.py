@@ -75,7 +75,7 @@ def _columns(plan: Plan) -> list[tuple[object, ...]]:
 
 def _unsettled(one: Plan, other: Plan) -> QueryError:
     return QueryError(
-        "the rules of the optimizer do not come to an end; they go to and fro between\n"
+        "the rules of the optimizer do not settle; they alternate between\n"
         f"{plan_text(one)}\nand\n{plan_text(other)}",
         help="use Session(optimize=False), and report this as a bug",
     )

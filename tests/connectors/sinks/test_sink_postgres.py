@@ -239,7 +239,7 @@ def test_a_connection_that_is_lost_is_made_again(url: str, database: Any) -> Non
 def test_an_answer_of_the_server_that_is_lost(
     url: str, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch is there, and nobody was told so."""
+    """The batch is there, but the commit was not confirmed."""
     write, calls = postgres_rows.Postgres._write, []
 
     def lossy(self: postgres_rows.Postgres, rows: bytes, batch: int) -> None:

@@ -1,4 +1,4 @@
-"""Sinks by name: in Python, in INSERT INTO, and what is told of mistakes."""
+"""Sinks by name: in Python, in INSERT INTO, and the messages for mistakes."""
 
 from __future__ import annotations
 
@@ -134,4 +134,4 @@ def test_a_sink_that_cannot_be_opened_leaves_nothing_behind(tmp_path: Path) -> N
     feed = session.feed("F", {"t": "BIGINT"}, "t", capacity=2)
     with pytest.raises(ms.QueryError, match="does not exist"):
         session.sql("SELECT t FROM F").start("consol")
-    feed.send([{"t": i} for i in range(10)])  # nobody's queue is full
+    feed.send([{"t": i} for i in range(10)])  # no queue is full

@@ -72,7 +72,7 @@ def rows(seed: int, count: int) -> list[dict[str, Any]]:
 
 
 def test_the_table_is_the_answer(target: tuple[Any, Read], tmp_path: Path) -> None:
-    """Also when the query is stopped and goes on from its checkpoint."""
+    """Also when the query is stopped and resumes from its checkpoint."""
     sink, read = target
     given = rows(1, 90)
     at = 0

@@ -155,7 +155,7 @@ sys.stdin.read()
 
 
 def test_another_program_that_writes(path: Path) -> None:
-    """While it has the file open nobody else may read: the table stays as it was."""
+    """While it has the file open no other process may read it: the table stays as it was."""
     database(path, "CREATE TABLE t (id BIGINT, name VARCHAR)", "INSERT INTO t VALUES (1, 'a')")
     columns = {"id": types.BIGINT, "name": types.STRING}
     with following(table(path, columns, refresh="0.5 seconds")) as follower:

@@ -356,7 +356,7 @@ def test_columns_that_come_and_go(url: str, database: Any) -> None:
             "INSERT INTO t VALUES ('x', 2, 'b', 'more')",
             "ALTER TABLE t DROP old",
             "UPDATE t SET name = 'c' WHERE id = 2",
-            "ALTER TABLE t ALTER id TYPE bigint USING id + 100",  # the rows of which nobody tells
+            "ALTER TABLE t ALTER id TYPE bigint USING id + 100",  # the rows are not reported
             "ALTER TABLE t REPLICA IDENTITY FULL",
             "DELETE FROM t WHERE id = 101",
             "ALTER TABLE t ALTER name TYPE varchar(5)",
@@ -619,7 +619,7 @@ def test_closing_at_any_time(url: str, database: Any) -> None:
 
 
 def test_a_transaction_that_stays_open(url: str, database: Any) -> None:
-    """A slot waits for those that are open; whoever closes does not."""
+    """A slot waits for open transactions; closing does not."""
     database.execute("CREATE TABLE t (id integer PRIMARY KEY, name text)")
     with psycopg.connect(url) as other:
         other.execute("INSERT INTO t VALUES (1, 'a')")
