@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import millstream as ms
+from conftest import Comparison
 from millstream.model.names import Name
 
 ROWS = [{"t": 1, "price": 5}, {"t": 3, "price": 9}]
@@ -138,3 +140,14 @@ def test_a_sink_of_the_user(session: ms.Session) -> None:
     assert given
     with pytest.raises(ms.QueryError, match='sink "x" must be opened by a function'):
         session.sink("x", 5)  # type: ignore[arg-type]
+
+
+def test_what_is_public_is_known(session: ms.Session, matches_file: Comparison) -> None:
+    """Attributes without an underscore are a promise: a change of this list is one on purpose."""
+    objects = {type(each).__name__: each for each, _ in everything_with_rows(session).values()}
+    objects |= {"Session": session, "Feed": session.feed("F", {"t": "BIGINT"}, time="t")}
+    lines = [f"millstream: {', '.join(sorted(ms.__all__))}"]
+    for name, each in sorted(objects.items()):
+        told = {*dir(type(each)), *vars(each)}
+        lines.append(f"{name}: {', '.join(sorted(n for n in told if not n.startswith('_')))}")
+    matches_file(Path(__file__).with_name("public_names.txt"), "\n".join(lines))

@@ -69,7 +69,7 @@ class ContinuousQuery(CatalogEntry):
         if self._entry.dropped:
             raise QueryError(f'query "{self.name}" was dropped')
 
-    def note_state(self, state: QueryState) -> None:
+    def _note_state(self, state: QueryState) -> None:
         self._entry.state = state
 
     @property
@@ -180,7 +180,7 @@ class ContinuousQuery(CatalogEntry):
         INTO also writes the answer to its sink as one batch.
         """
         self._check_there()
-        return self._answer() if self.sink is None else self.deliver(self.opened_sink)
+        return self._answer() if self.sink is None else self._deliver(self._opened_sink)
 
     def to_arrow(self) -> pa.Table:
         """The whole answer, as from `run`."""
@@ -196,7 +196,7 @@ class ContinuousQuery(CatalogEntry):
     def _arrow_schema(self) -> pa.Schema:
         return self._form.arrow_schema
 
-    def opened_sink(self) -> Sink:
+    def _opened_sink(self) -> Sink:
         """The sink of INSERT INTO, opened."""
         from millstream.api.starting import sink_context
 
@@ -207,20 +207,20 @@ class ContinuousQuery(CatalogEntry):
     def _refuse(self, row: Row, message: str) -> None:
         self._refused.append((row, message))
 
-    def deliver(self, open_sink: Callable[[], Sink]) -> pa.Table:
+    def _deliver(self, open_sink: Callable[[], Sink]) -> pa.Table:
         """Deliver the whole answer to a sink as one batch."""
         from millstream.runtime.delivery import deliver_all
 
         answer = deliver_all(self.name, self._form, open_sink, self._answer)
         refused, self._refused = self._refused, []
         if refused:
-            self.note_errors([*self.errors, *refused])
+            self._note_errors([*self.errors, *refused])
         return answer
 
     def _answer(self) -> pa.Table:
         self._warn_if_time_never_begins()
-        answered = self._workspace.engine.run(self.planned, self.chance)
-        self.note_errors(answered.errors)
+        answered = self._workspace.engine.run(self.planned, self._chance)
+        self._note_errors(answered.errors)
         return answered.table
 
     def snapshot(
@@ -235,12 +235,12 @@ class ContinuousQuery(CatalogEntry):
             return self.running.snapshot(at, timeout)
         self._warn_if_time_never_begins()
         instant = chronon(at, self.plan.domain)
-        answered = self._workspace.engine.snapshot(self.planned, self.chance, instant)
-        self.note_errors(answered.errors)
+        answered = self._workspace.engine.snapshot(self.planned, self._chance, instant)
+        self._note_errors(answered.errors)
         return answered.table
 
     @property
-    def chance(self) -> RandomDraws:
+    def _chance(self) -> RandomDraws:
         """The random draws of its nondeterministic functions."""
         from millstream.runtime.whole_answers import RandomDraws
 
@@ -260,7 +260,7 @@ class ContinuousQuery(CatalogEntry):
                 "AT, or start the query",
             )
 
-    def note_errors(self, errors: Iterable[tuple[Row, str]]) -> None:
+    def _note_errors(self, errors: Iterable[tuple[Row, str]]) -> None:
         """Handle rows that could not be evaluated: they end the query, or cause a warning."""
         self.errors = list(errors)
         if self.errors and self._workspace.settings.on_error == "stop":

@@ -99,10 +99,10 @@ class PullQuery(CatalogEntry):
         """The rows, in the order of ORDER BY, else by their columns."""
         inputs = read_at_once(self._session, self.pull.reads)
         catalog = self._session.workspace.catalog
-        draws = Draws(self._continuous.chance.seed)
+        draws = Draws(self._continuous._chance.seed)
         context = Context(catalog.functions, catalog.aggregates, draws=draws)
         table = rows_of(self.planned, context, inputs)
-        self._continuous.note_errors(context.errors)
+        self._continuous._note_errors(context.errors)
         self.errors = self._continuous.errors
         if self.pull.keys:
             table = table.take(pa.array(sorted_by(self.pull.keys, self.pull.plan, table)))

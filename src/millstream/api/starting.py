@@ -63,12 +63,12 @@ class Startable(Protocol):
     def name(self) -> str: ...
 
     @property
-    def chance(self) -> RandomDraws: ...
+    def _chance(self) -> RandomDraws: ...
 
     @property
     def planned(self) -> PlannedQuery: ...
 
-    def note_state(self, state: QueryState) -> None: ...
+    def _note_state(self, state: QueryState) -> None: ...
 
 
 def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
@@ -80,7 +80,7 @@ def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
         admission = Admission(query.name, planned, query.shed, workspace)
         planned = planned.dropping(admission.shares())
     discards = asked.sink == "noop" and not asked.snapshots
-    opener = engine.opener(planned, query.chance, checkpoint, discards)
+    opener = engine.opener(planned, query._chance, checkpoint, discards)
     if settings.approach == "intervals":
         _check_partitions(planned.bound)
     available_now = asked.trigger == AVAILABLE_NOW
@@ -106,7 +106,7 @@ def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
     catalog = workspace.catalog
     return Launch(
         query.name, plan, form, origins, catalog.functions, catalog.aggregates,
-        outputs, policy, workspace.clock, query.note_state, opener,
+        outputs, policy, workspace.clock, query._note_state, opener,
     )  # fmt: skip
 
 

@@ -160,7 +160,7 @@ class View(HasRows):
 
     # --- for statements --------------------------------------------------------------------------
 
-    def given_to(self, target: NamedSink, renewal: ContinuousQuery | None) -> View:
+    def _given_to(self, target: NamedSink, renewal: ContinuousQuery | None) -> View:
         """Send the changes to a target, or whole answers by another query; returns the view."""
         self._target, self._renewal = target, renewal
         return self
@@ -262,7 +262,7 @@ def view_of(workspace: Workspace, statement: syntax.CreateView, plan: Plan) -> V
             workspace, _entry(statement.name.text, whole, str(query)), Emit.EVERY
         )
     made = kept(workspace, statement.name.text, plan, str(query), statement.retention)
-    return made.given_to(sink, renewal)
+    return made._given_to(sink, renewal)
 
 
 def kept(

@@ -103,7 +103,7 @@ def _opened_sinks(queries: Iterable[Query], stack: ExitStack) -> dict[str, Sink]
     sinks = {}
     for query in queries:
         if query.sink is not None:
-            sinks[query.name] = query.opened_sink()
+            sinks[query.name] = query._opened_sink()
             stack.callback(sinks[query.name].close)
     return sinks
 
@@ -133,7 +133,7 @@ def run_bounded(
         if sink is None or isinstance(query, PullQuery):
             table = query.run()
         else:
-            table = query.deliver(lambda: sink)
+            table = query._deliver(lambda: sink)
     if query.sink is None:
         output.give(named or query.name, cropped(table, end))
 
