@@ -43,6 +43,24 @@ def test_a_public_class_name_is_defined_once() -> None:
     assert {name: m for name, m in twice.items() if not is_one_operator(name, m)} == {}
 
 
+def test_no_function_takes_many_parameters() -> None:
+    """Except compiled kernels: with arrays in a tuple they would count references at every use."""
+    many = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef) or _is_compiled(node):
+                continue
+            own = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            if len([each for each in own if each.arg != "self"]) > 12:
+                many.append(f"{path.relative_to(SOURCE)}: {node.name}")
+    assert many == []
+
+
+def _is_compiled(node: ast.FunctionDef) -> bool:
+    decorators = " ".join(map(ast.unparse, node.decorator_list))
+    return any(name in decorators for name in ("njit", "in_place", "compiled"))
+
+
 def test_no_test_module_imports_another() -> None:
     """What tests share is in modules without tests."""
     folder = Path(__file__).parent

@@ -83,6 +83,18 @@ def test_on_spark(started: list[PhysicalPlan]) -> None:
         assert fragments_text(fragments_of(started.pop()), query.plan.domain) == explained(query)
 
 
+@pytest.mark.xdist_group("spark")
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=cases())
+def test_random_queries_on_spark(
+    case: tuple[list[JudgedStream], str], started: list[PhysicalPlan]
+) -> None:
+    streams, text = case
+    query = query_of(session_of(streams, [], "spark"), text)
+    query.start("noop")
+    assert fragments_text(fragments_of(started.pop()), query.plan.domain) == explained(query)
+
+
 def test_streams_out_of_order_are_planned_so(started: list[PhysicalPlan]) -> None:
     session = ms.Session(engine="local")
     for name in "AB":
