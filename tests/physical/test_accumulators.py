@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.logical.expressions import AggregateCall, Literal
+from millstream.logical import aggregates
+from millstream.logical.expressions import AggregateCall, Column, Literal
+from millstream.logical.functions import SignatureError
 from millstream.model.types import (
     BIGINT,
     BINARY,
@@ -26,6 +29,8 @@ from millstream.model.types import (
     TIMESTAMP,
     decimal_type,
 )
+from millstream.model.values import NAN
+from millstream.physical.accumulators import accumulator
 from physical.accumulator_cases import EXAMPLES, call_of, check, scripts
 
 MONEY = decimal_type(10, 2)
@@ -109,3 +114,32 @@ LASTING += [call for call in CALLS if call.function == "last"]
 @given(data=st.data())
 def test_rows_that_never_go(call: AggregateCall, data: st.DataObject) -> None:
     check(call, data.draw(scripts(call, lasting=True)), lasting=True)
+
+
+# --- zeros and NaNs -------------------------------------------------------------------------------
+
+ZEROS = [[-0.0], [0.0], [-0.0, -0.0], [-0.0, 0.0], [0.0, -0.0, 1.0, -1.0], [-5e-324]]
+NANS = [[NAN], [-NAN, 1.0], [float("inf"), float("-inf")]]
+
+
+@pytest.mark.parametrize("name", aggregates.names())
+@pytest.mark.parametrize("distinct", [False, True])
+def test_equal_doubles_of_one_form_have_equal_bits(name: str, distinct: bool) -> None:
+    call = AggregateCall(name, (Column("x", DOUBLE),), DOUBLE, distinct=distinct)
+    try:
+        function = aggregates.lookup(name)
+        if function is None or function.signature((DOUBLE,)).result != DOUBLE:
+            return
+    except SignatureError:
+        return
+    found = accumulator(call, {}, fifo=False)
+    assert found.one_form == (name in ("min", "max") or (name == "sum" and not distinct))
+    for values in ZEROS + NANS if found.one_form else []:
+        state = accumulator(call, {}, fifo=False)
+        state.grow(1)
+        count = len(values)
+        words = state.encode([pa.array(values, DOUBLE)], [], None, count)
+        ones, bounds = np.ones(count, np.int64), np.array([0, count])
+        (result,) = state.step(np.zeros(count, np.int64), words, ones, bounds).values.to_pylist()
+        (bits,) = np.array([result]).view(np.int64)
+        assert bits == np.array([NAN if result != result else result + 0.0]).view(np.int64)[0]

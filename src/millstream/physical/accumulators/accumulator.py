@@ -43,6 +43,7 @@ class Accumulator(ABC):
     """One aggregate over all groups, which are numbered from 0 up to the capacity."""
 
     width: int  # words per event
+    one_form = False  # equal doubles have equal bits: no -0.0, and one NaN
 
     @abstractmethod
     def encode(

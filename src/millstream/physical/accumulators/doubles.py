@@ -112,6 +112,7 @@ class DoubleSum(DoubleState):
     def __init__(self, average: bool) -> None:
         super().__init__([1])
         self._average = average
+        self.one_form = not average
 
     def step(self, group: Ints, words: Sequence[Ints], delta: Ints, bounds: Ints) -> Answer:
         self._make_room(words[0], exact.is_light(delta))

@@ -19,6 +19,8 @@ from millstream.physical.batch import Ints, Mask, State
 class Extreme(Accumulator):
     """MIN or MAX; words have the order of the values."""
 
+    one_form = True
+
     def __init__(self, call: AggregateCall, *, fifo: bool, lasting: bool) -> None:
         self._greatest = call.function == "max"
         self._layout = Layout(call.type, may_be_absent(call))

@@ -21,6 +21,7 @@ from millstream.logical.expressions import AggregateCall, Column
 from millstream.logical.plan import Named
 from millstream.model import types
 from millstream.model.time import INFINITY
+from millstream.physical.accumulators import accumulator
 from millstream.physical.batch import NEVER, Batch
 from millstream.physical.events.net_changes import NetOperator
 from millstream.physical.operator import Context, Operator, Pattern, PhysicalPlan
@@ -45,7 +46,7 @@ class Changes(PhysicalPlan):
         return ChangesOperator(self, context)
 
 
-def _is_net(plan: PhysicalPlan) -> bool:
+def _is_net(plan: PhysicalPlan, context: Context) -> bool:
     """Whether all rows of an instant are distinct and actually change: true for groups identified
     by their keys, if a new row that equals the old one has the same bits."""
     if isinstance(plan, Map):
@@ -58,22 +59,24 @@ def _is_net(plan: PhysicalPlan) -> bool:
     if not (chosen and isinstance(below, Aggregate) and below.keys):
         return False
     told = kept.issuperset(key.field.key for key in below.keys)
-    return told and below.form is Form.SIGNED and all(map(_has_one_form, below.aggregates))
+    if not told or below.form is not Form.SIGNED:
+        return False
+    return all(_has_one_form(aggregate, context) for aggregate in below.aggregates)
 
 
-def _has_one_form(aggregate: Named) -> bool:
+def _has_one_form(aggregate: Named, context: Context) -> bool:
     """Whether equal values have equal bits: there may be two zeros, and several NaNs."""
     call = aggregate.expression
     if types.is_floating(call.type):
         assert isinstance(call, AggregateCall)
-        one = call.function in ("sum", "min", "max") and not call.distinct
+        one = accumulator(call, context.aggregates, fifo=False).one_form
         return one and call.type == types.DOUBLE
     return not pa.types.is_nested(call.type)
 
 
 class ChangesOperator(NetOperator):
     def __init__(self, node: Changes, context: Context) -> None:
-        super().__init__(node, net=_is_net(node.input))
+        super().__init__(node, net=_is_net(node.input, context))
         self._context = context
         self._nothing = Batch.empty(node.types, NEVER)
 
