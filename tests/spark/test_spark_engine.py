@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
+from pyspark.sql import SparkSession
 
 import millstream as ms
 from effort import WANTED, examples
@@ -134,3 +135,12 @@ def test_keepers_that_are_killed(tmp_path: Path) -> None:
 
     expected = elements([session_of("local").sql(JOIN).run()])
     assert elements(started(tmp_path, kill)) == expected
+
+
+def test_the_active_session_of_the_user_stays_active() -> None:
+    session = session_of("spark")
+    session.sql(JOIN).run()
+    assert SparkSession.getActiveSession() is session.spark
+    session.sql(JOIN).start("noop").wait()
+    assert SparkSession.getActiveSession() is session.spark
+    assert ms.Session(engine="spark").spark is session.spark

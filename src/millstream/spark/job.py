@@ -21,6 +21,7 @@ from millstream.model.errors import QueryError
 from millstream.model.records import Records
 from millstream.physical.batch import Batch
 from millstream.spark.leaves import Task, frame_leaves
+from millstream.spark.starting import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +95,7 @@ def _own_leaves(spark: SparkSession, work: RemoteQuery, inputs: Sequence[LeafInp
             row = {"stream": input.stream, "first": input.first + first, "numbered": numbered}
             tasks[task].append({**row, "payload": _packed(records)})
     parts = [pa.RecordBatch.from_pylist(rows, LEAF_SCHEMA) for rows in tasks.values()]
-    frame = spark.createDataFrame(pa.Table.from_batches(parts))  # one partition each
+    frame = frame_of(spark, pa.Table.from_batches(parts))  # one partition each
     return frame.mapInArrow(_leaf_task(work), SCHEMA)
 
 

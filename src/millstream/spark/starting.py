@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from millstream.model.errors import QueryError
 from millstream.spark.java import provide_java
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -31,14 +33,34 @@ _MEMORY = {
 }
 
 
+# For each session of our own, the user's session that it was made of.
+_ORIGINS: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
+
+
 def for_batches(spark: SparkSession) -> SparkSession:
     """A session with its own settings on the same Spark: whatever the user's session sets, tasks
     must run at every place, even without rows."""
     own = spark.newSession()
+    _ORIGINS[own] = spark
     for name, value in _SETTINGS.items():
         if name.startswith("spark.sql."):
             own.conf.set(name, value)
     return own
+
+
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A table as a DataFrame of a session of our own. PySpark makes the session that creates one
+    the active session of all threads; the user's stays it."""
+    from pyspark.sql import SparkSession
+
+    before = SparkSession._activeSession
+    frame = spark.createDataFrame(table)
+    if before is not None:
+        SparkSession._activeSession = before = _ORIGINS.get(before, before)
+        assert spark._jvm is not None
+        own = SparkSession._get_j_spark_session_class(spark._jvm)
+        own.setActiveSession(before._jsparkSession)
+    return frame
 
 
 def taken_over(spark: SparkSession) -> SparkSession:
@@ -64,7 +86,7 @@ def local_spark(master: str = "local[*, 4]") -> SparkSession:
 
     active = SparkSession.getActiveSession()
     if active is not None:
-        return taken_over(active)
+        return taken_over(_ORIGINS.get(active, active))
     settings = {**_SETTINGS, **_MEMORY}
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit
         from pyspark import SparkConf
