@@ -17,7 +17,7 @@ from millstream.connectors.intake.checking import intervals
 from millstream.connectors.intake.rows import joined
 from millstream.connectors.tables.table_source import TableTrouble
 from millstream.logical.catalog import ChangeMode, Table
-from millstream.logical.instants import chronon
+from millstream.logical.instants import instant_of_change
 from millstream.model.errors import DataError, QueryError
 from millstream.model.instants import shown
 from millstream.model.records import Checked, Records
@@ -204,7 +204,7 @@ class HeldTable:
                 help="leave the time out, or declare the table RETROACTIVE",
             )
         domain = self._domain_of(at)
-        instant = chronon(at, domain)
+        instant = instant_of_change(at, domain)
         passed = max([least, *(self._inputs[inlet].frontier for inlet in self._readers)])
         if instant < passed:
             raise DataError(
