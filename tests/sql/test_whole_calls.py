@@ -113,6 +113,10 @@ def with_clauses(name: str, inside: str) -> list[str]:
             f"{name}({inside} ORDER BY a)",
             f"{name}({inside} LIMIT 1)",
             f"{name}({inside} IGNORE NULLS)",
+            f"{name}({inside} USING utf8)",
+            f"{name}({inside} FROM 1)",
+            f"{name}({inside} FOR 1)",
+            f"{name}({inside} FOR 1 FOR 2)",
         ]
     return found
 

@@ -119,7 +119,6 @@ _NODES = {
 _NOTES = {
     "big_int",
     "bracket_notation",
-    "charset",
     "coalesce",
     "flatten",
     "ignore_nulls",
@@ -279,7 +278,10 @@ def _anonymous(node: exp.Expression) -> Call | None:
     if name == "isnotnull" and len(arguments) == 1:
         return "not", [_over(node, exp.Is, this=arguments[0], expression=exp.Null())]
     if name in ("date_part", "datepart") and len(arguments) == 2:
-        return _part_of(node, arguments[0].name, arguments[1])
+        part, moment = arguments
+        if not isinstance(part, exp.Literal):
+            raise ValueError(f'the unit of "{name}" must be a known one in quotes, not "{part}"')
+        return _part_of(node, part.name, moment)
     return _SYNONYMS.get(name, name), arguments
 
 

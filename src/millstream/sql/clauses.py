@@ -331,6 +331,8 @@ class ClauseReader:
     def _positive(count: RowCount) -> RowCount:
         if count.rows <= 0:
             raise ParseError("a number of rows must be 1 or more", count.span)
+        if count.rows >= 2**63:
+            raise ParseError("the number of rows is too large", count.span)
         return count
 
     def _number(self, expected: str) -> Fraction:

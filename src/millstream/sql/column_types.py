@@ -35,6 +35,7 @@ _TIGHT = ("(", ")", ",", "<", ">", ">>", ":")
 
 _REMEDIES = {
     "TIME": "keep a time of day as STRING, or as a number of seconds",
+    "INTERVAL": "write INTERVAL, which has days to microseconds",
     "MAP": "use an ARRAY of STRUCTs, or one column per key",
     "JSON": "declare the column STRING, or a STRUCT of the fields you need",
     "UUID": "write STRING",

@@ -22,7 +22,7 @@ from millstream.model.time import MICROSECONDS, unit_named
 from millstream.sql.scope import span_of
 from millstream.sql.tokens import Token
 
-_NUMBER = r"[+-]?\s*(?:\d+(?:\.\d*)?|\.\d+)"
+_NUMBER = r"[+-]?\s*(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _PART = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]+)\s*")
 _PLAIN = re.compile(rf"\s*{_NUMBER}\s*")
 

@@ -41,7 +41,10 @@ _FROM_SQL = {
     "INTERVAL": INTERVAL,
 }
 
-_DAY_TIME_UNITS = {"DAY", "HOUR", "MINUTE", "SECOND"}
+# What INTERVAL may span. A type that ends before the seconds would cut its values.
+_TO_SECOND = {
+    (), ("SECOND",), ("MINUTE", "SECOND"), ("HOUR", "SECOND"), ("DAY", "SECOND"),
+}  # fmt: skip
 
 
 def from_sql(node: exp.DataType) -> pa.DataType:
@@ -73,11 +76,13 @@ def _unsupported(node: exp.DataType) -> ValueError:
 
 
 def _check_numbers(node: exp.DataType, kind: str) -> None:
-    """Refuse numbers that have no effect. Strings may have a length, which CAST in Spark also
-    ignores, and TIMESTAMP(6) has the six digits of every TIMESTAMP."""
+    """Refuse numbers that have no effect. VARCHAR and CHAR may have a length, which CAST in Spark
+    also ignores, and TIMESTAMP(6) has the six digits of every TIMESTAMP."""
     given = [parameter.name for parameter in node.expressions]
-    if not given or kind in ("TEXT", "VARCHAR", "CHAR"):
+    if not given or kind in ("VARCHAR", "CHAR"):
         return
+    if kind == "TEXT":
+        raise ValueError("type STRING takes no number in brackets")
     if kind.startswith("TIMESTAMP") and given != ["6"]:
         raise ValueError("a TIMESTAMP has microseconds: write TIMESTAMP or TIMESTAMP(6)")
     if not kind.startswith("TIMESTAMP"):
@@ -85,8 +90,8 @@ def _check_numbers(node: exp.DataType, kind: str) -> None:
 
 
 def _interval_from_sql(node: exp.DataType) -> pa.DataType:
-    units = {unit.name.upper() for unit in node.this.find_all(exp.Var)}
-    if not units <= _DAY_TIME_UNITS:
+    units = tuple(unit.name.upper() for unit in node.this.find_all(exp.Var))
+    if units not in _TO_SECOND:
         raise _unsupported(node)
     return INTERVAL
 

@@ -26,6 +26,7 @@ class WrittenCall:
     end: int  # of the closing bracket
     arguments: tuple[Span, ...]
     quoted: tuple[bool, ...]  # whether the argument is just a string
+    keywords: tuple[Token, ...]  # FROM and FOR between the operands
 
 
 def written_calls(tokens: Sequence[Token]) -> Iterator[WrittenCall]:
@@ -51,7 +52,16 @@ def _call(tokens: Sequence[Token], bounds: list[int]) -> WrittenCall:
         tokens[bounds[-1]].span.end,
         tuple(argument[0].span.to(argument[-1].span) for argument in arguments),
         tuple([token.kind for token in argument] == [TokenType.STRING] for argument in arguments),
+        tuple(_keywords(tokens[bounds[0] + 1 : bounds[-1]])),
     )
+
+
+def _keywords(inside: Sequence[Token]) -> Iterator[Token]:
+    depth = 0
+    for token in inside:
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token.word, 0)
+        if depth == 0 and token.word in ("FROM", "FOR"):
+            yield token
 
 
 # Functions with parsers of their own in sqlglot: it does not record their position, and stops at
@@ -73,6 +83,8 @@ def note_what_was_written(tree: exp.Expression, tokens: Sequence[Token]) -> None
             raise ParseError(
                 too_many(call.name.text.lower(), most, len(call.arguments)), call.arguments[most]
             )
+        if call.name.word in ("SUBSTR", "SUBSTRING"):
+            _check_substring(call)
     parameters = _parameters(tokens)
     for node in tree.walk():
         if isinstance(node, exp.Placeholder | exp.Parameter) and node.name in parameters:
@@ -84,6 +96,19 @@ def note_what_was_written(tree: exp.Expression, tokens: Sequence[Token]) -> None
             node.meta.update(
                 called=call.name.text.lower(), arguments=len(call.arguments), quoted=call.quoted
             )
+
+
+def _check_substring(call: WrittenCall) -> None:
+    """sqlglot takes FROM and FOR in any number and order, also after commas."""
+    expected = ["FROM", "FOR"] if len(call.arguments) == 1 else []
+    for keyword in call.keywords:
+        if keyword.word not in expected:
+            raise ParseError(
+                f'unexpected "{keyword.text}"',
+                keyword.span,
+                "write SUBSTRING(text, position, length), or FROM position FOR length",
+            )
+        expected = expected[expected.index(keyword.word) + 1 :]
 
 
 def _parameters(tokens: Sequence[Token]) -> dict[str, Span]:
