@@ -357,7 +357,8 @@ def _initcap(node: exp.Expression) -> Call:
 def _add_days(node: exp.Expression) -> Call:
     """DATE_ADD; sqlglot parses DATE_SUB as the addition of a count times minus one."""
     unit = node.args.get("unit")
-    if unit is not None and unit.name.upper() != "DAY":
+    other_unit = unit is not None and unit.name.upper() != "DAY"
+    if other_unit or node.meta.get("called") == "timestampadd":  # of a timestamp, no date
         raise _unsupported(node)
     days = node.expression
     if isinstance(days, exp.Mul) and days.expression.sql() == "-1":

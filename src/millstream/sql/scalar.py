@@ -401,6 +401,8 @@ class ScalarBinder:
         if node.meta.get("arguments", 1) > 1:  # INT(x) is a CAST too
             given = node.meta["arguments"]
             raise BindError(too_many(node.meta["called"], 1, given), span_of(node))
+        if node.this is None:  # sqlglot puts a CAST around arguments that may be missing
+            raise BindError("arguments are missing", span_of(node))
         operand = self._literal(node.this, negative=True) if negative else self.bind(node.this)
         try:
             target = from_sql(node.to)

@@ -67,9 +67,9 @@ def _keywords(inside: Sequence[Token]) -> Iterator[Token]:
 # Functions with parsers of their own in sqlglot: it does not record their position, and stops at
 # the last argument that it knows. It parses NVL and IFNULL as COALESCE.
 _MOST_ARGUMENTS = {
-    "ANY": 1, "CEIL": 2, "CHAR": 1, "CHR": 1, "EXTRACT": 1, "FLOOR": 2, "IF": 3, "IFNULL": 2,
-    "INITCAP": 1, "MAX_BY": 2, "MIN_BY": 2, "NVL": 2, "PERCENTILE": 2, "POSITION": 3, "SUBSTR": 3,
-    "SUBSTRING": 3, "TRIM": 2,
+    "ANY": 1, "CEIL": 2, "CHAR": 1, "CHR": 1, "DIV": 2, "EXTRACT": 1, "FLOOR": 2, "IF": 3,
+    "IFNULL": 2, "INITCAP": 1, "MAX_BY": 2, "MIN_BY": 2, "NVL": 2, "PERCENTILE": 2, "POSITION": 3,
+    "SUBSTR": 3, "SUBSTRING": 3, "TRIM": 2, "TS_OR_DS_TO_DATE_STR": 1,
 }  # fmt: skip
 
 
