@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SETUP = """
-import collections, dataclasses, functools, math, threading
+import collections, dataclasses, functools, math, re, threading, types
 import pyarrow as pa, pyarrow.compute as pc
 import numpy as np
 """
@@ -37,6 +37,14 @@ UNCHANGED = {
     "an array": "WEIGHTS = np.arange(5)\ndef f(x): return x * WEIGHTS[0]",
     "functions that call each other": "def f(x): return g(x) if x else x\ndef g(x): return f(x)",
     "a lambda in a default": "def f(x, g=lambda y: y + 1): return g(x)",
+    "a set that contains what holds it": "class F:\n    def __init__(self): self.all = {self}\n"
+    "    def __call__(self, x): return x\nf = F()",
+    "an array of objects": "W = np.array(['a' * 50, {'b', 'c', 'd'}], object)\ndef f(x): return W",
+    "a read-only view of a dict": "K = types.MappingProxyType({'a': {'b', 'c', 'd'}})\n"
+    "def f(x): return K",
+    "a chain of dicts": "K = collections.ChainMap({'a': {'b', 'c', 'd'}})\ndef f(x): return K",
+    "a namespace": "K = types.SimpleNamespace(a={'b', 'c', 'd'})\ndef f(x): return K",
+    "a queue": "K = collections.deque([{'b', 'c', 'd'}])\ndef f(x): return K",
 }
 
 CHANGED = {
@@ -72,6 +80,52 @@ CHANGED = {
         "W = np.arange(5) * 2\ndef f(x): return W",
     ),
     "another function of a library": ("f = pc.add", "f = pc.subtract"),
+    "what a cache wraps": (
+        "f = functools.lru_cache(lambda x: x + 1)",
+        "f = functools.lru_cache(lambda x: x + 2)",
+    ),
+    "what a cached property computes": (
+        "class F:\n    k = functools.cached_property(lambda self: 1)\n"
+        "    def __call__(self, x): return self.k\nf = F()",
+        "class F:\n    k = functools.cached_property(lambda self: 2)\n"
+        "    def __call__(self, x): return self.k\nf = F()",
+    ),
+    "what a vectorized function wraps": (
+        "f = np.vectorize(lambda x: x + 1)",
+        "f = np.vectorize(lambda x: x + 2)",
+    ),
+    "a function by type": (
+        "f = functools.singledispatch(lambda x: x + 1)",
+        "f = functools.singledispatch(lambda x: x + 2)",
+    ),
+    "the object of a library method": ("f = {'a': 1}.get", "f = {'a': 2}.get"),
+    "the object of an operator": ("f = (1).__add__", "f = (2).__add__"),
+    "an attribute of a function": (
+        "def f(x): return f.k\nf.k = 1",
+        "def f(x): return f.k\nf.k = 2",
+    ),
+    "a private slot": (
+        "class F:\n    __slots__ = ('__k',)\n    def __init__(self, k): self.__k = k\n"
+        "    def __call__(self, x): return self.__k\nf = F(1)",
+        "class F:\n    __slots__ = ('__k',)\n    def __init__(self, k): self.__k = k\n"
+        "    def __call__(self, x): return self.__k\nf = F(2)",
+    ),
+    "the code of a dict that can be called": (
+        "class F(dict):\n    def __call__(self, x): return self.get(x)\nf = F(a=1)",
+        "class F(dict):\n    def __call__(self, x): return self[x]\nf = F(a=1)",
+    ),
+    "the end of a long pattern": (
+        "K = re.compile('a' * 300 + 'b')\ndef f(x): return K.match(x)",
+        "K = re.compile('a' * 300 + 'c')\ndef f(x): return K.match(x)",
+    ),
+    "the middle of Arrow data": (
+        "K = pa.array(range(100))\ndef f(x): return K",
+        "K = pa.array([50 if i == 51 else i for i in range(100)])\ndef f(x): return K",
+    ),
+    "the middle of a table": (
+        "K = pa.table({'k': range(100)})\ndef f(x): return K",
+        "K = pa.table({'k': [50 if i == 51 else i for i in range(100)]})\ndef f(x): return K",
+    ),
 }
 
 

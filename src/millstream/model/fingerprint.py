@@ -20,21 +20,42 @@ import dis
 import functools
 import hashlib
 import importlib.metadata
+import re
 import sys
 import sysconfig
+from collections import ChainMap, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any
+
+import pyarrow as pa
 
 _LIBRARIES = tuple(
     {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib")}
 )
 
+# Attributes under which objects of libraries keep the function that they wrap: functools.lru_cache,
+# cached_property and partialmethod, numpy.vectorize, functions compiled by Numba.
+_WRAPPED = ("__wrapped__", "func", "pyfunc", "py_func")
+
 
 def fingerprint(value: object) -> str:
+    return _digest(_Parts().of(value))
+
+
+def _digest(parts: Iterable[str]) -> str:
     told = hashlib.sha256()
-    for part in _Parts().of(value):
+    for part in parts:
         told.update(part.encode("utf-8", "surrogatepass") + b"\0")
     return told.hexdigest()[:16]
 
@@ -43,8 +64,8 @@ class _Parts:
     """Describes a value as strings. A value that is already being described is named by its number,
     so that mutually recursive functions terminate."""
 
-    def __init__(self) -> None:
-        self._seen: dict[int, int] = {}
+    def __init__(self, seen: dict[int, int] | None = None) -> None:
+        self._seen = dict(seen or {})
         self._kept: list[object] = []  # keeps ids unique
 
     def of(self, value: Any) -> Iterator[str]:
@@ -62,6 +83,9 @@ class _Parts:
         yield from self._object(value)
 
     def _object(self, value: Any) -> Iterator[str]:
+        is_container = isinstance(value, tuple | list | set | frozenset | dict | deque)
+        if is_container and not _of_library(type(value)):
+            yield from self._instance(value)
         match value:
             case FunctionType() if not _of_library(value):
                 yield from self._function(value)
@@ -73,24 +97,38 @@ class _Parts:
                 yield from self._all((value.__func__, value.__self__))
             case type() if not _of_library(value):
                 yield from self._class(value)
-            case FunctionType() | BuiltinFunctionType() | type() | ModuleType():
+            case BuiltinFunctionType() | MethodWrapperType():
                 yield _qualified(value)
-            case tuple() | list():
+                if not isinstance(value.__self__, ModuleType):  # a method, such as "".join
+                    yield from self.of(value.__self__)
+            case FunctionType() | type() | ModuleType():
+                yield _qualified(value)
+            case tuple() | list() | deque():
                 yield f"{type(value).__name__} {len(value)}"
                 yield from self._all(value)
             case set() | frozenset():
                 yield f"{type(value).__name__} {len(value)}"
-                yield from sorted(fingerprint(item) for item in value)
-            case dict():
+                yield from sorted(map(self._apart, value))
+            case dict() | MappingProxyType() | ChainMap():
                 yield f"dict {len(value)}"
-                for key, item in sorted(value.items(), key=lambda pair: fingerprint(pair[0])):
+                for key, item in sorted(value.items(), key=lambda pair: self._apart(pair[0])):
                     yield from self._all((key, item))
+            case SimpleNamespace():
+                yield "namespace"
+                yield from self.of(vars(value))
+            case re.Pattern():
+                yield "pattern"
+                yield from self._all((value.pattern, value.flags))
             case _:
                 yield from self._instance(value)
 
     def _all(self, values: Iterable[Any]) -> Iterator[str]:
         for value in values:
             yield from self.of(value)
+
+    def _apart(self, value: Any) -> str:
+        """The digest of an item of an unordered collection, which may contain the collection."""
+        return _digest(_Parts(self._seen).of(value))
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         yield "function"
@@ -103,6 +141,8 @@ class _Parts:
             if name in known and not name.startswith("__"):
                 yield name
                 yield from self._global(known[name], function.__code__)
+        if vars(function):
+            yield from self.of(vars(function))
 
     def _global(self, value: Any, code: CodeType) -> Iterator[str]:
         """For a user's module, the parts of it that the code names."""
@@ -150,9 +190,27 @@ class _Parts:
             yield from self.of(_state(value))
         elif hasattr(value, "dtype") and hasattr(value, "tobytes"):  # NumPy arrays
             yield f"{value.dtype} {getattr(value, 'shape', '')}"
-            yield hashlib.sha256(value.tobytes()).hexdigest()
+            if value.dtype.hasobject:
+                yield from self.of(value.tolist())
+            else:
+                yield hashlib.sha256(value.tobytes()).hexdigest()
+        elif hasattr(value, "__arrow_c_stream__") or isinstance(value, pa.Array | pa.RecordBatch):
+            yield from self._columns(value)
+        elif any(callable(getattr(value, name, None)) for name in _WRAPPED):
+            yield from self._all(getattr(value, name, None) for name in _WRAPPED)
         elif _prints_its_value(value):
             yield repr(value)
+
+    def _columns(self, value: Any) -> Iterator[str]:
+        """Data frames and Arrow data: `repr` leaves out most of their rows."""
+        if isinstance(value, pa.Array):
+            value = pa.chunked_array([value])
+        try:
+            table = pa.table(value)
+        except (pa.ArrowException, TypeError, ValueError):  # not rows of named columns
+            table = pa.table({"": pa.chunked_array(value)})
+        yield str(table.schema.remove_metadata())
+        yield from self.of([column.to_pylist() for column in table.columns])
 
 
 def _state(value: Any) -> dict[str, Any]:
@@ -160,7 +218,11 @@ def _state(value: Any) -> dict[str, Any]:
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
         names = [slots] if isinstance(slots, str) else slots
-        held |= {name: getattr(value, name) for name in names if hasattr(value, name)}
+        for name in names:
+            if name.startswith("__") and not name.endswith("__"):
+                name = f"_{kind.__name__.lstrip('_')}{name}"
+            if hasattr(value, name):
+                held[name] = getattr(value, name)
     return held | getattr(value, "__dict__", {})
 
 
