@@ -469,6 +469,12 @@ ERRORS: list[tuple[Any, ...]] = [
         "",
         "(" * 5000,
     ),
+    (
+        "the text would have 4,000,000,000 characters; the maximum is 2,147,483,647",
+        "repeat",
+        "ab",
+        2_000_000_000,
+    ),
     ("the part number of split_part must not be 0", "split_part", "a.b", ".", 0),
     ("index 2 is outside an array of 2 elements", "element", array(1, 2), 2),
     ("index -1 is outside an array of 2 elements", "element", array(1, 2), -1),

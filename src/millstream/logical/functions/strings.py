@@ -37,6 +37,7 @@ from millstream.logical.functions.function import (
 from millstream.logical.functions.ranges import Range
 from millstream.logical.functions.regular_expressions import rlike, translate
 from millstream.model import types
+from millstream.model.long_texts import MOST_BYTES
 from millstream.model.types import BIGINT, BINARY, BOOLEAN, INT, STRING
 
 # --- patterns ---------------------------------------------------------------------------------
@@ -200,6 +201,19 @@ def _instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int:
 
 def _replace(text: str, search: str, replacement: str = "") -> str:
     return text.replace(search, replacement) if search else text
+
+
+def _check_length(length: int) -> None:
+    """A row must not take all memory: no array holds a longer text."""
+    if length > MOST_BYTES:
+        raise EvaluationError(
+            f"the text would have {length:,} characters; the maximum is {MOST_BYTES:,}"
+        )
+
+
+def _repeat(text: str, count: int) -> str:
+    _check_length(len(text) * count)
+    return text * count
 
 
 def _padding(text: str, length: int, pad: str) -> str:
@@ -368,7 +382,7 @@ FUNCTIONS = [
     function("instr_from", INT, [STRING, STRING, INT, INT], _instr, optional=2, facts=_INSTR),
     function("lpad", STRING, [STRING, INT, STRING], _lpad, optional=1, facts=STEADY),
     function("rpad", STRING, [STRING, INT, STRING], _rpad, optional=1, facts=STEADY),
-    function("repeat", STRING, [STRING, INT], str.__mul__, facts=STEADY),
+    function("repeat", STRING, [STRING, INT], _repeat, facts=STEADY),
     function("initcap", STRING, [STRING], _initcap, facts=PLAIN),
     function("translate", STRING, [STRING, STRING, STRING], _translate, facts=PLAIN),
     function(
