@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from millstream.logical import functions
@@ -24,6 +25,7 @@ from millstream.logical.expressions import (
 from millstream.logical.functions import Signature
 from millstream.logical.plan import Schema
 from millstream.model.elements import Row
+from millstream.model.long_texts import is_text, joined_texts
 from millstream.model.types import BOOLEAN, DOUBLE, STRING
 from millstream.physical.expressions.by_distinct import (
     FAILURES,
@@ -61,7 +63,7 @@ from millstream.physical.expressions.nodes import (
 )
 from millstream.physical.expressions.programs import Program
 from millstream.physical.expressions.user_functions import UserCall
-from millstream.physical.expressions.vector import Mask, Vector
+from millstream.physical.expressions.vector import Mask, Vector, mask_of
 
 
 def compile_expression(
@@ -102,12 +104,40 @@ class Compiled:
         return self._root.formula if isinstance(self._root, Direct) else None
 
     def evaluate(self, columns: Sequence[pa.Array], length: int) -> Vector:
-        """The values for a batch; only the columns at `inputs` are read."""
-        return self._root.rows(Frame(columns, length))
+        """The values for a batch; only the columns at `inputs` are read. Texts may be wide."""
+        try:
+            found = self._root.rows(Frame(columns, length))
+            if not isinstance(found.values, pa.ChunkedArray):
+                return found
+        except (pa.ArrowInvalid, pa.ArrowCapacityError):
+            if length <= 1:
+                raise
+        # The texts of some step exceed 2 GiB, the limit of an Arrow array: compute it in parts.
+        parts = [self.evaluate(*half) for half in self._halves(columns, length)]
+        return Vector(_joined([part.values for part in parts]), _joined_masks(parts))
 
     def mask(self, columns: Sequence[pa.Array], length: int) -> tuple[Mask, Mask | None]:
         """For a condition: where it is TRUE, and the rows that failed."""
-        return self._root.mask(Frame(columns, length))
+        try:
+            return self._root.mask(Frame(columns, length))
+        except (pa.ArrowInvalid, pa.ArrowCapacityError):
+            if length <= 1:
+                raise
+        found = self.evaluate(columns, length)
+        return mask_of(found.values), found.failed
+
+    def _halves(
+        self, columns: Sequence[pa.Array], length: int
+    ) -> Iterator[tuple[list[pa.Array], int]]:
+        middle = length // 2
+        for first, stop in ((0, middle), (middle, length)):
+            yield (
+                [
+                    columns[place].slice(first, stop - first) if place in self.inputs else None
+                    for place in range(len(columns))
+                ],
+                stop - first,
+            )
 
     def message(self, row: Row) -> str:
         """Why a row failed, as the reference reports it."""
@@ -118,6 +148,17 @@ class Compiled:
         except FAILURES as error:
             return str(error)
         return unrepresentable(self.type)
+
+
+def _joined(arrays: list[pa.Array]) -> pa.Array:
+    return joined_texts(arrays) if is_text(arrays[0].type) else pa.concat_arrays(arrays)
+
+
+def _joined_masks(parts: Sequence[Vector]) -> Mask | None:
+    if all(part.failed is None for part in parts):
+        return None
+    masks = [np.zeros(len(p.values), np.bool_) if p.failed is None else p.failed for p in parts]
+    return np.concatenate(masks)
 
 
 class Together:
