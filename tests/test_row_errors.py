@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
+from millstream.runtime.outputs import ErrorRow
 from runtime.live import SOON
 
 ROWS = [{"t": 1, "name": "ann"}, {"t": 2, "name": "bob"}]
@@ -42,6 +43,27 @@ def test_a_run_and_a_snapshot_warn_once(engine: str) -> None:
     with warned() as told:
         session.sql(FAILING).snapshot(2)
     assert [text.partition(":")[0] for text in told] == ["warning"]
+
+
+def test_a_row_of_a_megabyte_makes_no_message_of_a_megabyte() -> None:
+    session = ms.Session(engine="local")
+    row = {"t": 1, "name": "x" * 1_000_000}
+    session.stream("s", [row], time="t")
+    query = session.sql(FAILING)
+    with warned() as told:
+        query.run()
+    [(found, message)] = query.errors
+    assert found == (1, row["name"])
+    assert len(message) < 2_000
+    assert len(told[0]) < 2_000
+    feed = session.feed("f", {"t": "BIGINT", "name": "STRING"}, time="t")
+    errors: list[ErrorRow] = []
+    with session.sql(FAILING.replace("FROM s", "FROM f")).start(errors=errors) as running:
+        feed.send([row])
+        feed.close()
+        running.wait(SOON)
+    assert len(str(errors[0])) < 2_000
+    assert errors[0].message == message
 
 
 def test_a_warning_is_at_the_line_of_the_caller() -> None:

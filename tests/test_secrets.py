@@ -43,6 +43,16 @@ def test_a_secret_parameter_works_and_is_masked(engine: str) -> None:
         assert PASSWORD.upper() not in text
 
 
+def test_rows_that_fail_on_a_secret(session: ms.Session) -> None:
+    query = session.sql("SELECT CAST(CONCAT(:p, t) AS INT) AS n FROM S", p=ms.secret(PASSWORD))
+    with pytest.warns(ms.RowErrorWarning):
+        assert query.run().num_rows == 0
+    assert [message for _, message in query.errors] == [
+        'cannot cast "***1" to INT',
+        'cannot cast "***2" to INT',
+    ]
+
+
 def test_secrets_of_a_sink_are_masked(session: ms.Session) -> None:
     url = f"postgresql://ada:{PASSWORD}@127.0.0.1:1/sales"
     query = session.sql("INSERT INTO postgres(url => :url, table => 'x') SELECT t FROM S", url=url)

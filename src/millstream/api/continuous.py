@@ -22,7 +22,9 @@ from millstream.model.errors import (
     MillstreamWarning,
     QueryError,
     RowErrorWarning,
+    brief_row,
     listed,
+    told_of_row,
     warn_caller,
 )
 from millstream.model.modes import Emit, QueryState
@@ -262,10 +264,10 @@ class ContinuousQuery(CatalogEntry):
 
     def _note_errors(self, errors: Iterable[tuple[Row, str]]) -> None:
         """Handle rows that could not be evaluated: they end the query, or cause a warning."""
-        self.errors = list(errors)
+        self.errors = [(row, told_of_row(message)) for row, message in errors]
         if self.errors and self._workspace.settings.on_error == "stop":
             row, message = self.errors[0]
-            raise QueryError(f'query "{self.name}" failed on row {row}: {message}')
+            raise QueryError(f'query "{self.name}" failed on row {brief_row(row)}: {message}')
         if self.errors:
             self._warn_of_errors(*self.errors[0])
 
@@ -275,7 +277,7 @@ class ContinuousQuery(CatalogEntry):
 
         if len(self.errors) > self._told_errors:
             self._told_errors = len(self.errors)
-            told = unusable(self.name, len(self.errors), f"{message} in row {row}")
+            told = unusable(self.name, len(self.errors), f"{message} in row {brief_row(row)}")
             warn_caller(told, RowErrorWarning, "query.errors has all of them")
 
     # --- running ---------------------------------------------------------------------------------

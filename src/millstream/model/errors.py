@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from millstream.model.masking import masked
 
 _SHOWN = 80  # characters of a value in a message
+_LONGEST = 1_000  # characters of a message about a row
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,24 @@ def brief(value: object) -> str:
         return f"{value[:_SHOWN]!r}…"
     text = repr(value)
     return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def brief_row(row: Iterable[object]) -> str:
+    """A row for a message, with its long values truncated.
+
+    >>> brief_row((1, "a" * 100))[:12], brief_row((None,))
+    ("(1, 'aaaaaaa", '(None,)')
+    """
+    values = [brief(value) for value in row]
+    return f"({values[0]},)" if len(values) == 1 else f"({', '.join(values)})"
+
+
+def told_of_row(message: str) -> str:
+    """What is wrong with a row, without secrets; shortened if it quotes long values."""
+    text = masked(message)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

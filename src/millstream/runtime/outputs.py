@@ -12,8 +12,13 @@ import pyarrow as pa
 
 from millstream.logical.catalog import Stream
 from millstream.model.elements import Row
-from millstream.model.errors import QueryError, RowErrorWarning, warn_caller
-from millstream.model.masking import masked
+from millstream.model.errors import (
+    QueryError,
+    RowErrorWarning,
+    brief_row,
+    told_of_row,
+    warn_caller,
+)
 from millstream.model.records import Records
 from millstream.physical.operator import Context
 
@@ -36,20 +41,23 @@ class ErrorRow:
     help: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", masked(self.message))
+        object.__setattr__(self, "message", told_of_row(self.message))
 
     def __str__(self) -> str:
         if self.stream is None:
-            return f'query "{self.query}" failed on row {self.row}: {self.message}'
-        row = self.number if self.row is None else self.row
-        return f'query "{self.query}", stream "{self.stream}", row {row}: {self.message}'
+            return f'query "{self.query}" failed on row {self._shown}: {self.message}'
+        return f'query "{self.query}", stream "{self.stream}", row {self._shown}: {self.message}'
 
     @property
     def place(self) -> str:
         """Where it was found, for a sentence that names the query."""
         if self.stream is None:
-            return f"in row {self.row}"
-        return f'in row {self.number if self.row is None else self.row} of stream "{self.stream}"'
+            return f"in row {self._shown}"
+        return f'in row {self._shown} of stream "{self.stream}"'
+
+    @property
+    def _shown(self) -> str:
+        return str(self.number) if self.row is None else brief_row(self.row)
 
 
 def receiver(output: object, what: str, query: str) -> Receive | None:

@@ -14,7 +14,7 @@ from millstream.fragments.progress import Advance, BatchStep
 from millstream.fragments.reading import RemoteRows
 from millstream.fragments.remote_query import RemoteQuery
 from millstream.fragments.tasks import LeafInput
-from millstream.model.errors import DataError
+from millstream.model.errors import DataError, brief_row
 from millstream.model.records import Records
 from millstream.model.time import INFINITY
 from millstream.model.types import LAST_TIMESTAMP
@@ -58,7 +58,7 @@ def native_answer(
     for name in given:
         for row in query.refused(given, name).take(1):
             *values, fault = row
-            raise DataError(f'stream "{name}", row {tuple(values)}: {fault}')
+            raise DataError(f'stream "{name}", row {brief_row(values)}: {fault}')
     *columns, start, end = query.frame(given).toArrow().combine_chunks().itercolumns()
     arrays = [
         to_type(pa.concat_arrays(column.chunks or [pa.array([], column.type)]), field.type)
