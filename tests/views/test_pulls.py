@@ -292,3 +292,11 @@ def test_a_stream_that_is_not_hidden_makes_a_query_that_runs_on(
     registered = named.sql(query)
     assert not isinstance(registered, PullQuery)
     named.sql(f"DROP QUERY {registered.name}")
+
+
+def test_a_pull_query_has_the_warnings_of_its_statement() -> None:
+    session = ms.Session(engine="local")
+    session.sql("CREATE TABLE d (amount DECIMAL); INSERT INTO d VALUES (2)")
+    with pytest.warns(ms.MillstreamWarning, match="DECIMAL without a scale") as caught:
+        assert session.sql("SELECT amount > 1.5 AS large FROM d").run().num_rows == 1
+    assert caught[0].filename == __file__

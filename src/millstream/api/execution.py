@@ -126,7 +126,9 @@ class Execution:
 
     def _register(self, statement: syntax.Select | syntax.InsertInto) -> Query | PullQuery:
         if isinstance(statement, syntax.Select) and is_pull(statement.query, self._catalog):
-            return pull_query(self._state, statement, self._parameters)
+            pull = pull_query(self._state, statement, self._parameters)
+            self._warn(pull.warnings)
+            return pull
         if isinstance(statement, syntax.InsertInto):
             spark = self._workspace.settings.engine is EngineName.SPARK
             self._workspace.connectors.check_target(statement.sink, spark)
