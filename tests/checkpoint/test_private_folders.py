@@ -108,6 +108,16 @@ def test_a_checkpoint_that_names_a_file(below: str, tmp_path: Path) -> None:
     )
 
 
+def test_a_checkpoint_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not the current folder, as an empty path would be."""
+    monkeypatch.chdir(tmp_path)
+    session = ms.Session("local")
+    session.feed("S", {"t": "BIGINT"}, time="t")
+    with pytest.raises(ms.QueryError, match="the name of the checkpoint is empty"):
+        session.sql("SELECT t FROM S").start(checkpoint="")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_checkpoint_that_links_to_nothing(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ms.QueryError, match=r'"\S+link" cannot be created: "\S+link" is not a fol'):

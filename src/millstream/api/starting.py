@@ -73,6 +73,11 @@ class Startable(Protocol):
 
 def launch(query: Startable, workspace: Workspace, asked: Start) -> Launch:
     """Everything the query needs to run, checked."""
+    if asked.checkpoint == "":
+        raise QueryError(
+            "the name of the checkpoint is empty",
+            help="name a folder; it is created if it does not exist",
+        )
     planned = query.planned
     engine, settings = workspace.engine, workspace.settings
     checkpoint = None if asked.checkpoint is None else os.path.abspath(asked.checkpoint)
