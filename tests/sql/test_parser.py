@@ -493,3 +493,16 @@ def test_sql_on_many_lines_is_the_same(text: str) -> None:
 def test_what_is_not_a_statement(text: str) -> None:
     with pytest.raises(ParseError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "message"),
+    [
+        ("SELECT '\ud800'", {}, "the statement has an unpaired surrogate at character 9"),
+        ("SELECT :p", {"p": "a\udfff"}, 'parameter ":p" has an unpaired surrogate at character 2'),
+    ],
+)
+def test_text_that_is_not_unicode(text: str, parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(ParseError) as raised:
+        parse(text, parameters)
+    assert str(raised.value) == f"error: {message}, which is not UTF-8"

@@ -60,6 +60,10 @@ STREAM_FUNCTIONS = ("ISTREAM", "DSTREAM", "RSTREAM")
 def parse(text: str, parameters: Mapping[str, object] | None = None) -> list[Statement]:
     """All statements of `text`; empty ones between semicolons are skipped."""
     statements = []
+    _check_unicode("the statement", text)
+    for name, value in (parameters or {}).items():
+        if isinstance(value, str):
+            _check_unicode(f'parameter ":{name}"', value)
     if text.startswith("\ufeff"):  # blank a byte-order mark; positions do not change
         text = " " + text[1:]
     for tokens in _split(tokenize(text)):
@@ -68,6 +72,15 @@ def parse(text: str, parameters: Mapping[str, object] | None = None) -> list[Sta
         except RecursionError:
             raise ParseError("the statement is nested too deeply", tokens[0].span) from None
     return statements
+
+
+def _check_unicode(what: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ParseError(
+            f"{what} has an unpaired surrogate at character {error.start + 1}, which is not UTF-8"
+        ) from None
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
