@@ -84,7 +84,9 @@ def test_a_statement_may_allow_it(folder: Path) -> None:
 
 def test_a_statement_knows_better_than_its_session(folder: Path) -> None:
     query = query_of(session(folder, 10_000, shed=True), f"{JOIN} SHED AT MOST 1 PERCENT")
-    with pytest.raises(QueryError, match="SHED allows dropping 1% of a stream"):
+    with pytest.raises(
+        QueryError, match=r"SHED allows dropping 1% of a stream.*\n.*allow dropping more"
+    ):
         query.start(trigger="available_now")
 
 
@@ -135,8 +137,9 @@ def test_processors_are_a_positive_number() -> None:
 
 def test_it_is_too_much_whatever_is_dropped(folder: Path) -> None:
     query = query_of(session(folder, 1e12, shed=True, processors=1e-12))
-    with pytest.raises(QueryError, match="whatever is dropped; there are 1e-12"):
+    with pytest.raises(QueryError, match="whatever is dropped; there are 1e-12") as caught:
         query.start(trigger="available_now")
+    assert caught.value.diagnostic.help == "provide more with Session(processors=…)"
 
 
 def test_a_checkpoint_goes_on(folder: Path, tmp_path: Path) -> None:

@@ -75,16 +75,17 @@ class Admission:
 
     def _too_much(self, wanted: Demand) -> QueryError:
         there = f"; there are {self.workspace.processors:g}"
+        remedy = "" if self.shed else "allow dropping rows with SHED or Session(shed=True), or "
         if 0 < self.shed < 1 and wanted.shares:
             lost = 1 - min(wanted.shares.values())
             there += f", and SHED allows dropping {self.shed:.0%} of a stream, not {lost:.0%}"
+            remedy = "allow dropping more, or "
         elif self.shed:
             there = f", and {wanted.least:.2g} whatever is dropped{there}"
         return QueryError(
             f'query "{self.name}" needs {wanted.processors:.2g} processors at the rates that '
             f"its streams declare{there}{self._unnumbered()}",
-            help="allow dropping rows with SHED or Session(shed=True), or provide more with "
-            "Session(processors=…)",
+            help=f"{remedy}provide more with Session(processors=…)",
         )
 
     def _unnumbered(self) -> str:
