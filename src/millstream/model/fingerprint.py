@@ -209,8 +209,11 @@ class _Parts:
             table = pa.table(value)
         except (pa.ArrowException, TypeError, ValueError):  # not rows of named columns
             table = pa.table({"": pa.chunked_array(value)})
-        yield str(table.schema.remove_metadata())
-        yield from self.of([column.to_pylist() for column in table.columns])
+        table = table.replace_schema_metadata().combine_chunks()
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, table.schema) as stream:
+            stream.write_table(table)
+        yield hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
 def _state(value: Any) -> dict[str, Any]:
